@@ -1,0 +1,2 @@
+//! `pactify-lsp`.
+fn main() {}

@@ -1,0 +1,2 @@
+//! `pactify`.
+fn main() {}
