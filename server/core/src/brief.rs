@@ -1,0 +1,89 @@
+//! The brief: what a person asks of an agent.
+//!
+//! A bounded, non-empty text with a title for lists. Front matter of `*.brief.md` documents is read by a later
+//! module; a brief is never interpreted as a command.
+
+use serde::{Deserialize, Serialize};
+
+use crate::display;
+
+/// The longest brief, in bytes. A longer one belongs in a file of the repository that the brief names.
+pub const MAX_BYTES: usize = 256 * 1024;
+
+/// A task in the person's words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Brief(String);
+
+/// Why a text is not a brief.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BriefError {
+    /// Nothing but white space.
+    #[error("the brief is empty")]
+    Empty,
+    /// Over [`MAX_BYTES`].
+    #[error("the brief has {0} bytes, more than {MAX_BYTES}")]
+    TooLong(usize),
+    /// A NUL byte, which no harness takes.
+    #[error("the brief contains a NUL byte")]
+    Nul,
+}
+
+impl Brief {
+    /// Takes the text as it is, trailing white space included.
+    pub fn new(text: impl Into<String>) -> Result<Self, BriefError> {
+        let text = text.into();
+        if text.trim().is_empty() {
+            return Err(BriefError::Empty);
+        }
+        if text.len() > MAX_BYTES {
+            return Err(BriefError::TooLong(text.len()));
+        }
+        if text.contains('\0') {
+            return Err(BriefError::Nul);
+        }
+        Ok(Self(text))
+    }
+
+    /// The whole text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Its first line without Markdown heading marks, for lists: at most 72 characters.
+    pub fn title(&self) -> String {
+        display::headline(self.0.trim_start().trim_start_matches(['#', ' ']), 72)
+    }
+}
+
+impl TryFrom<String> for Brief {
+    type Error = BriefError;
+
+    fn try_from(text: String) -> Result<Self, BriefError> {
+        Self::new(text)
+    }
+}
+
+impl From<Brief> for String {
+    fn from(brief: Brief) -> Self {
+        brief.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_title_is_the_first_line_for_people() {
+        assert_eq!(Brief::new("\n# Fix the parser\n\nIt fails.").unwrap().title(), "Fix the parser");
+        assert_eq!(Brief::new("x".repeat(100)).unwrap().title().chars().count(), 72);
+    }
+
+    #[test]
+    fn what_is_no_task_is_refused() {
+        assert_eq!(Brief::new(" \n"), Err(BriefError::Empty));
+        assert_eq!(Brief::new("a\0b"), Err(BriefError::Nul));
+        assert_eq!(Brief::new("x".repeat(MAX_BYTES + 1)), Err(BriefError::TooLong(MAX_BYTES + 1)));
+    }
+}

@@ -1,0 +1,236 @@
+//! The person's configuration: one TOML file, raw as it is written, settings as they are used.
+//!
+//! [`RawConfig`] is the file; [`Settings`] has every default filled in and every value checked. A repository's own
+//! files never get here: they may not choose an executable or a command. Finding and reading the file is the
+//! engine's work; the reference for people (`docs/configuration.md`) is generated from these types' documentation.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::harness::{HarnessName, registry};
+use crate::job::access::Access;
+use crate::job::{BaseKind, Isolation, Limits};
+use crate::{AbsPath, Failure, FailureCode};
+
+/// The configuration file as it is written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct RawConfig {
+    /// What a job gets when nobody says otherwise.
+    pub defaults: RawDefaults,
+    /// How long and how much.
+    pub limits: RawLimits,
+    /// Settings by harness name.
+    pub harnesses: BTreeMap<String, RawHarness>,
+}
+
+/// `[defaults]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct RawDefaults {
+    /// The harness: `codex` when absent.
+    pub harness: Option<String>,
+    /// `write` (default) or `readOnly`.
+    pub access: Option<Access>,
+    /// `private` (default) or `linked`.
+    pub isolation: Option<Isolation>,
+    /// `head` (default), `workingTree` or `buffers`.
+    pub base: Option<BaseKind>,
+}
+
+/// `[limits]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct RawLimits {
+    /// Seconds from launch to end: 3600 when absent.
+    pub total_seconds: Option<u64>,
+    /// Seconds without a sign of life: 600 when absent.
+    pub stall_seconds: Option<u64>,
+    /// Jobs that run at once; others queue. The number of cores when absent.
+    pub running_jobs: Option<u32>,
+    /// Free bytes that must remain on the disk of `PACTIFY_HOME`: 1 GiB when absent.
+    pub free_bytes: Option<u64>,
+}
+
+/// `[harnesses.<name>]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct RawHarness {
+    /// The program, as an absolute path; looked up on the search path when absent.
+    pub executable: Option<String>,
+    /// The model to ask for when the job names none.
+    pub model: Option<String>,
+    /// Names of environment variables to let through to the harness (a provider's key).
+    pub environment: Vec<String>,
+    /// Settings in the harness's own terms, merged over the minimal configuration that pactify generates.
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
+    pub config: toml::Table,
+}
+
+/// The configuration in use: everything present and checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The default harness.
+    pub harness: HarnessName,
+    /// The default access mode.
+    pub access: Access,
+    /// The default isolation.
+    pub isolation: Isolation,
+    /// The default base.
+    pub base: BaseKind,
+    /// The default limits.
+    pub limits: Limits,
+    /// How many jobs run at once; `None` means as many as there are cores.
+    pub running_jobs: Option<u32>,
+    /// Free bytes that must remain.
+    pub free_bytes: u64,
+    harnesses: BTreeMap<HarnessName, HarnessSettings>,
+}
+
+/// One harness's settings. Recorded with each job, so that a job means the same when it is recovered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HarnessSettings {
+    /// The program, where the person chose one.
+    pub executable: Option<AbsPath>,
+    /// The model, where the person chose one.
+    pub model: Option<String>,
+    /// Variables to let through.
+    pub environment: Vec<String>,
+    /// Settings in the harness's own terms.
+    pub config: toml::Table,
+}
+
+impl Settings {
+    /// Parses and checks a configuration file's text; the empty text is the default configuration.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        let raw: RawConfig = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        Self::resolve(raw)
+    }
+
+    /// The settings of the harness `name`.
+    pub fn harness_settings(&self, name: &HarnessName) -> HarnessSettings {
+        self.harnesses.get(name).cloned().unwrap_or_default()
+    }
+
+    fn resolve(raw: RawConfig) -> Result<Self, Failure> {
+        let defaults = Limits::default();
+        let limits = Limits {
+            total_seconds: raw.limits.total_seconds.unwrap_or(defaults.total_seconds),
+            stall_seconds: raw.limits.stall_seconds.unwrap_or(defaults.stall_seconds),
+        };
+        if limits.total_seconds == 0 || limits.stall_seconds == 0 {
+            return Err(invalid("[limits]: a limit of 0 seconds would end every job at once"));
+        }
+        if raw.limits.running_jobs == Some(0) {
+            return Err(invalid("[limits] running-jobs: 0 would let no job run"));
+        }
+        let harness = known_harness(raw.defaults.harness.as_deref().unwrap_or(registry::DEFAULT))?;
+        let harnesses = raw
+            .harnesses
+            .into_iter()
+            .map(|(name, raw)| Ok((known_harness(&name)?, HarnessSettings::resolve(&name, raw)?)))
+            .collect::<Result<_, Failure>>()?;
+        Ok(Self {
+            harness,
+            access: raw.defaults.access.unwrap_or_default(),
+            isolation: raw.defaults.isolation.unwrap_or_default(),
+            base: raw.defaults.base.unwrap_or_default(),
+            limits,
+            running_jobs: raw.limits.running_jobs,
+            free_bytes: raw.limits.free_bytes.unwrap_or(1 << 30),
+            harnesses,
+        })
+    }
+}
+
+impl HarnessSettings {
+    fn resolve(name: &str, raw: RawHarness) -> Result<Self, Failure> {
+        let executable = match raw.executable {
+            None => None,
+            Some(path) => {
+                Some(AbsPath::new(path).map_err(|error| invalid(format!("[harnesses.{name}] executable: {error}")))?)
+            }
+        };
+        for variable in &raw.environment {
+            let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+            if variable.is_empty() || !variable.bytes().all(plain) || variable.as_bytes()[0].is_ascii_digit() {
+                return Err(invalid(format!("[harnesses.{name}] environment: {variable:?} is not a variable's name")));
+            }
+        }
+        Ok(Self { executable, model: raw.model, environment: raw.environment, config: raw.config })
+    }
+}
+
+fn known_harness(name: &str) -> Result<HarnessName, Failure> {
+    let parsed: HarnessName = name.parse().map_err(|error| invalid(format!("{error}")))?;
+    if registry::find(&parsed).is_some() {
+        return Ok(parsed);
+    }
+    let known: Vec<_> = registry::all().iter().map(|harness| harness.name().to_string()).collect();
+    Err(invalid(format!("{name:?} is not a harness of this build ({})", known.join(", "))))
+}
+
+fn invalid(message: impl Into<String>) -> Failure {
+    Failure::new(
+        FailureCode::InvalidConfig,
+        message,
+        "correct the configuration file; `pactify sub doctor` prints its place, docs/configuration.md its keys",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_file_is_the_default_configuration() {
+        let settings = Settings::parse("").unwrap();
+        assert_eq!(settings.harness.as_str(), "codex");
+        assert_eq!(settings.limits, Limits { total_seconds: 3600, stall_seconds: 600 });
+        assert_eq!(settings.free_bytes, 1 << 30);
+    }
+
+    #[test]
+    fn a_gateway_is_a_few_lines() {
+        let settings = Settings::parse(
+            r#"
+            [harnesses.codex]
+            model = "gpt-5.5"
+            environment = ["GATEWAY_KEY"]
+            [harnesses.codex.config]
+            model_provider = "gateway"
+            [harnesses.codex.config.model_providers.gateway]
+            base_url = "https://llm.example.com/v1"
+            env_key = "GATEWAY_KEY"
+            "#,
+        )
+        .unwrap();
+        let codex = settings.harness_settings(&settings.harness);
+        assert_eq!(codex.environment, ["GATEWAY_KEY"]);
+        assert_eq!(codex.config["model_provider"].as_str(), Some("gateway"));
+        let recorded = serde_json::to_string(&codex).unwrap();
+        assert_eq!(serde_json::from_str::<HarnessSettings>(&recorded).unwrap(), codex);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, named) in [
+            ("limts = 1", "limts"),
+            ("[limits]\ntotal-seconds = 0", "0 seconds"),
+            ("[limits]\nrunning-jobs = 0", "running-jobs"),
+            ("[defaults]\nharness = \"codx\"", "codx"),
+            ("[harnesses.codex]\nexecutable = \"codex\"", "codex is not absolute"),
+            ("[harnesses.codex]\nenvironment = [\"A=B\"]", "A=B"),
+            ("[harnesses.\"../x\"]", "../x"),
+        ] {
+            let failure = Settings::parse(text).unwrap_err();
+            assert!(failure.message.contains(named), "{text}: {}", failure.message);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Text of unknown origin, made safe to show: in an editor, a terminal, a log.
+//!
+//! Control characters (ANSI escapes among them), bidirectional controls and invisible characters become visible
+//! escapes (threat T-23: what is shown must be what is there). Nothing here decides what is shown where.
+
+use std::borrow::Cow;
+
+/// `text` on one line, with every character that could move the cursor, change direction or hide, escaped.
+pub fn neutral(text: &str) -> Cow<'_, str> {
+    escaped(text, |_| false)
+}
+
+/// Like [`neutral`], but line feeds and tabs stay: for messages and command output of several lines.
+pub fn neutral_block(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| matches!(c, '\n' | '\t'))
+}
+
+/// The first line of `text`, at most `max` characters, cut with an ellipsis.
+pub fn headline(text: &str, max: usize) -> String {
+    let line = text.trim().lines().next().unwrap_or_default().trim();
+    let mut shown: String = neutral(line).chars().take(max + 1).collect();
+    if shown.chars().count() > max {
+        shown = shown.chars().take(max.saturating_sub(1)).collect();
+        shown.push('…');
+    }
+    shown
+}
+
+/// The last `max` bytes of `text`, from a character boundary on.
+pub fn tail(text: &str, max: usize) -> &str {
+    let mut start = text.len().saturating_sub(max);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
+fn escaped(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.chars().any(|c| deceives(c) && !keep(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if deceives(c) && !keep(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    Cow::Owned(out)
+}
+
+fn deceives(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_is_untouched_and_not_copied() {
+        assert!(matches!(neutral("Grüße, 文档 🙂"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_deceives_becomes_visible() {
+        assert_eq!(neutral("a\u{1b}[31mb\r\nc"), "a\\u{1b}[31mb\\u{d}\\u{a}c");
+        assert_eq!(neutral("cod\u{202e}exe"), "cod\\u{202e}exe");
+        assert_eq!(neutral_block("a\n\tb\u{7}"), "a\n\tb\\u{7}");
+    }
+
+    #[test]
+    fn headlines_and_tails_are_bounded_in_characters() {
+        assert_eq!(headline("  Fix the thing\nand more", 40), "Fix the thing");
+        assert_eq!(headline("ääääää", 4), "äää…");
+        assert_eq!(tail("aäb", 2), "b");
+        assert_eq!(tail("ab", 10), "ab");
+    }
+}

@@ -1,0 +1,293 @@
+//! A harness — an agent CLI — as data plus a pure driver.
+//!
+//! A [`Harness`] turns a request into a [`Plan`] (what to write, what to run) and makes a [`Driver`] that turns what
+//! the program says into [`Step`]s. Neither does I/O: the engine executes plans and feeds drivers, and tests replay
+//! recorded streams. Every quirk of a program lives in its own file below this module; adding a harness is one
+//! file, one folder of transcripts and one line in [`registry`].
+
+pub mod codex;
+pub mod registry;
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::brief::Brief;
+use crate::config::HarnessSettings;
+use crate::job::access::{Access, Mode, ReadGrant, ReadOnly, Write, WriteGrant};
+use crate::job::event::{ExitRecord, Known};
+use crate::job::outcome::Verdict;
+use crate::{AbsPath, Failure, JobId};
+
+/// A harness's name: lower-case letters, digits and dashes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HarnessName(String);
+
+/// An agent CLI that pactify can drive.
+pub trait Harness: Send + Sync {
+    /// Its name in configuration, records and commands.
+    fn name(&self) -> HarnessName;
+
+    /// What to look for on the search path, most specific first.
+    fn executables(&self) -> &'static [&'static str];
+
+    /// How to install it, for people who have not.
+    fn install_hint(&self) -> &'static str;
+
+    /// How its executable is asked for its version.
+    fn version_args(&self) -> &'static [&'static str] {
+        &["--version"]
+    }
+
+    /// Reads the version out of that command's standard output.
+    fn parse_version(&self, stdout: &str) -> Option<String>;
+
+    /// The program to run instead of `executable`, where the latter is a launcher that must not be signalled:
+    /// candidates relative to the launcher's resolved location, best first. The engine takes the first that exists.
+    fn native_candidates(&self, _executable: &AbsPath) -> Vec<AbsPath> {
+        Vec::new()
+    }
+
+    /// A plan for a job that may change its tree.
+    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure>;
+
+    /// A plan for a job that may only look.
+    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure>;
+
+    /// The driver of one launch.
+    fn driver(&self, request: &Request<'_>) -> Box<dyn Driver>;
+
+    /// Whether `failed` was refused because nobody is logged in, is a matter of [`Driver`]s; this asks beforehand:
+    /// arguments of a command that answers with exit code 0 when a login is there.
+    fn login_probe(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+}
+
+/// What a plan is made from.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// The job.
+    pub job: &'a JobId,
+    /// The task, or the message of a resume.
+    pub brief: &'a Brief,
+    /// The program, resolved.
+    pub executable: &'a AbsPath,
+    /// The person's settings for this harness.
+    pub settings: &'a HarnessSettings,
+    /// The model to ask for.
+    pub model: Option<&'a str>,
+    /// The job's own directories.
+    pub places: &'a Places,
+    /// The session to go on with.
+    pub resume: Option<&'a str>,
+}
+
+/// The directories of one job that a harness may know of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// The tree it works in.
+    pub tree: AbsPath,
+    /// A private home for the harness's state (0700, empty at first, kept over resumes).
+    pub home: AbsPath,
+    /// A private directory for temporary files; not an ancestor of `home`.
+    pub tmp: AbsPath,
+    /// The person's own home directory, to link logins from.
+    pub user_home: Option<AbsPath>,
+}
+
+/// A launch, together with what it is allowed. A `Plan<ReadOnly>` cannot hold a write grant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan<M: Mode> {
+    grant: M::Grant,
+    launch: Launch,
+}
+
+impl<M: Mode> Plan<M> {
+    /// A plan that runs `launch` under `grant`.
+    pub fn new(grant: M::Grant, launch: Launch) -> Self {
+        Self { grant, launch }
+    }
+
+    /// What the launch is allowed.
+    pub fn grant(&self) -> &M::Grant {
+        &self.grant
+    }
+
+    /// The mode's word.
+    pub fn access(&self) -> Access {
+        M::ACCESS
+    }
+
+    /// The launch, for the host to execute.
+    pub fn into_launch(self) -> Launch {
+        self.launch
+    }
+}
+
+/// What the host does to start a harness: files, links, checks, then the process. No shell is involved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// The program.
+    pub executable: AbsPath,
+    /// Its arguments, without the program's name.
+    pub args: Vec<String>,
+    /// Its working directory.
+    pub cwd: AbsPath,
+    /// Variables set on top of the filtered environment.
+    pub env: Vec<(String, String)>,
+    /// Names of the person's variables that the filter must let through (a provider's key).
+    pub keep_env: Vec<String>,
+    /// Files to write first, below the job's home or temporary directory, 0600.
+    pub files: Vec<PlannedFile>,
+    /// Symbolic links to make, below the job's home.
+    pub links: Vec<PlannedLink>,
+    /// What the program reads on its standard input.
+    pub stdin: Stdin,
+    /// Commands that must succeed before the launch.
+    pub preflight: Vec<Preflight>,
+    /// Directories (relative to the tree) that the harness may leave behind empty; removed when they are empty.
+    pub leftovers: Vec<String>,
+}
+
+/// A file that a plan writes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PlannedFile {
+    /// Where.
+    pub path: AbsPath,
+    /// Its whole content; never logged.
+    pub contents: String,
+}
+
+/// A link that a plan makes, to a login of the person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedLink {
+    /// Where the link is made.
+    pub at: AbsPath,
+    /// What it leads to; left out without an error when that does not exist.
+    pub target: AbsPath,
+    /// Whether the harness replaces the target (a refreshed login): target and directory must be writable then.
+    pub refreshed: bool,
+}
+
+/// A program's standard input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stdin {
+    /// Nothing at all.
+    Null,
+    /// These bytes, then the end.
+    Text(String),
+    /// Lines that the driver sends ([`Step::Send`]).
+    Driver,
+}
+
+/// A check that runs before the launch, with the launch's own environment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preflight {
+    /// Arguments of the plan's executable.
+    pub args: Vec<String>,
+    /// How long it may take.
+    pub limit: Duration,
+    /// What a failed check means; the end of its output is added to the message.
+    pub failure: Failure,
+}
+
+/// The understanding of one harness process, line by line.
+///
+/// The host calls [`Driver::on_line`] for each line of standard output (without the line feed),
+/// [`Driver::on_stderr`] for each line of standard error, and [`Driver::on_exit`] once, last.
+pub trait Driver: Send {
+    /// Steps to take at the start, before any line.
+    fn on_start(&mut self) -> Vec<Step> {
+        Vec::new()
+    }
+
+    /// A line of standard output.
+    fn on_line(&mut self, line: &str) -> Vec<Step>;
+
+    /// A line of standard error.
+    fn on_stderr(&mut self, _line: &str) -> Vec<Step> {
+        Vec::new()
+    }
+
+    /// A person asked for the end: what to say to the program before it is interrupted.
+    fn on_cancel(&mut self) -> Vec<Step> {
+        Vec::new()
+    }
+
+    /// The process ended, all its output was seen. The last word: what the launch came to.
+    fn on_exit(&mut self, exit: ExitRecord) -> Conclusion;
+}
+
+/// What a driver asks the host to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Record this.
+    Record(Known),
+    /// Write this line (a line feed is added) to the program's standard input.
+    Send(String),
+}
+
+/// What a launch came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conclusion {
+    /// Whether the turn was completed.
+    pub verdict: Verdict,
+    /// The agent's last words.
+    pub final_message: Option<String>,
+}
+
+impl HarnessName {
+    /// The name as it is written everywhere.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Why a text is not a harness's name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a harness name: 1 to 32 of a-z, 0-9 and '-', starting with a letter")]
+pub struct HarnessNameError(String);
+
+impl FromStr for HarnessName {
+    type Err = HarnessNameError;
+
+    fn from_str(text: &str) -> Result<Self, HarnessNameError> {
+        let plain = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        if (1..=32).contains(&text.len()) && text.as_bytes()[0].is_ascii_lowercase() && text.bytes().all(plain) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(HarnessNameError(text.chars().take(40).collect()))
+        }
+    }
+}
+
+impl TryFrom<String> for HarnessName {
+    type Error = HarnessNameError;
+
+    fn try_from(text: String) -> Result<Self, HarnessNameError> {
+        text.parse()
+    }
+}
+
+impl From<HarnessName> for String {
+    fn from(name: HarnessName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for HarnessName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for PlannedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Contents may hold settings of a provider.
+        write!(f, "PlannedFile({}, {} bytes)", self.path, self.contents.len())
+    }
+}

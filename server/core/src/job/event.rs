@@ -1,0 +1,363 @@
+//! What can happen to a job: the events of its journal.
+//!
+//! Tagged by `type`; an event that a newer build wrote is kept as it is ([`Event::Unknown`]) and shown by name, never
+//! guessed. *Milestones* move the state ([`super::state`]) and wait for the disk; everything else is *chatter*,
+//! synced in groups. How a record becomes a line of a file is the engine's business.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::Isolation;
+use super::outcome::Outcome;
+use crate::change::Totals;
+use crate::{AbsPath, AttemptNo, ChangeSetId, Failure, ObjectId, Seq};
+
+/// One event, with its place and time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// Its position in the journal.
+    pub seq: Seq,
+    /// When it was written (wall clock: for people; nothing is decided by it).
+    pub at: Timestamp,
+    /// The attempt it belongs to.
+    pub attempt: AttemptNo,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Event {
+    /// Known to this build.
+    Known(Known),
+    /// Written by a newer build; kept whole.
+    Unknown(Value),
+}
+
+/// The events of this build. Fields only grow; a field's meaning never changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Known {
+    /// A host took the job. Opens the attempt.
+    AttemptStarted {
+        /// Why there is one.
+        reason: AttemptReason,
+        /// Who works on it.
+        host: HostRecord,
+    },
+    /// The tree is populated and ready to launch in.
+    TreeReady {
+        /// Where, and as which directory.
+        tree: TreeRecord,
+    },
+    /// The harness runs.
+    Launched {
+        /// Its first process, which also leads its process group.
+        leader: ProcessRecord,
+        /// The version that it reports.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        harness_version: Option<String>,
+    },
+    /// The harness named its session; a resume will use it.
+    SessionStarted {
+        /// The harness's own id, opaque.
+        session: String,
+        /// The model it says it uses.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+    },
+    /// The agent said something.
+    Message {
+        /// Its words, bounded.
+        text: String,
+    },
+    /// The agent summarised its reasoning.
+    Reasoning {
+        /// Its words, bounded.
+        text: String,
+    },
+    /// The agent started a command.
+    CommandStarted {
+        /// The harness's id of this step.
+        item: String,
+        /// The command as the harness shows it, bounded and redacted.
+        command: String,
+    },
+    /// A command ended.
+    CommandEnded {
+        /// The harness's id of this step.
+        item: String,
+        /// Its exit code, where there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i64>,
+        /// The end of its output, bounded and redacted.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        tail: String,
+    },
+    /// The agent says that it changed files. The truth is what the capture finds.
+    FilesTouched {
+        /// Paths as the harness names them.
+        paths: Vec<String>,
+    },
+    /// The agent used another tool.
+    ToolUsed {
+        /// The tool's name.
+        tool: String,
+        /// Whether the harness counts it as failed.
+        #[serde(default)]
+        failed: bool,
+    },
+    /// Something a person should know, and that is no failure of the job.
+    Notice {
+        /// A stable name for it.
+        id: String,
+        /// One sentence.
+        text: String,
+    },
+    /// Tokens used so far in this attempt.
+    Usage {
+        /// Cumulative over the attempt.
+        usage: Usage,
+    },
+    /// A permission is asked for; the job waits.
+    PermissionRequested {
+        /// The id that an answer names.
+        request: String,
+        /// One line for people.
+        title: String,
+    },
+    /// A permission was answered, by a person or by the policy.
+    PermissionAnswered {
+        /// The request's id.
+        request: String,
+        /// The option chosen; `None` when it expired as denied.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        option: Option<String>,
+    },
+    /// A person asked for the end.
+    CancelRequested,
+    /// A deadline passed; the host ends the harness.
+    DeadlinePassed {
+        /// Which.
+        deadline: Deadline,
+    },
+    /// The harness's first process ended.
+    HarnessExited {
+        /// How.
+        exit: ExitRecord,
+    },
+    /// The process tree was swept.
+    Swept {
+        /// How many processes had to be killed.
+        killed: u32,
+        /// Those that could not be ended, by pid and name. Nothing is captured while there are any.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        survivors: Vec<String>,
+    },
+    /// What the tree holds now was put into objects of our own.
+    Captured {
+        /// The result.
+        result: ResultRecord,
+    },
+    /// The verification commands run.
+    VerificationStarted,
+    /// The attempt is over. The first one of an attempt wins.
+    AttemptEnded {
+        /// How it ended.
+        outcome: Outcome,
+        /// What went wrong, if something did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<Failure>,
+        /// The agent's last words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        final_message: Option<String>,
+    },
+    /// A result was put into the checkout.
+    Applied {
+        /// The apply's number within the job, from 1.
+        apply: u32,
+        /// Which result.
+        change_set: ChangeSetId,
+        /// Whether nothing of it is left to apply.
+        complete: bool,
+        /// The paths written, as they are shown.
+        paths: Vec<String>,
+    },
+    /// An apply was taken back.
+    Undone {
+        /// Its number.
+        apply: u32,
+    },
+    /// The person gave the result up; the tree goes.
+    Discarded,
+}
+
+/// Why an attempt was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AttemptReason {
+    /// The job's first run.
+    Run,
+    /// The session goes on with another message.
+    Resume,
+    /// The host of the attempt before died: sweep, capture, end.
+    Recovery,
+}
+
+/// Who hosts an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostRecord {
+    /// Its process.
+    #[serde(flatten)]
+    pub process: ProcessRecord,
+    /// Its pactify version.
+    pub version: String,
+}
+
+/// A process, named so that a reused pid cannot be taken for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessRecord {
+    /// The process id.
+    pub pid: u32,
+    /// Its start, in clock ticks since boot (`/proc/<pid>/stat`, field 22).
+    pub start_time: u64,
+    /// The kernel's boot id (`/proc/sys/kernel/random/boot_id`).
+    pub boot_id: String,
+}
+
+/// A job's tree, named so that another directory cannot be taken for it (threat T-01).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TreeRecord {
+    /// Where it is.
+    pub path: AbsPath,
+    /// The device it lies on.
+    pub device: u64,
+    /// Its inode there.
+    pub inode: u64,
+    /// How it is separated from the checkout.
+    pub isolation: Isolation,
+}
+
+/// What a capture found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResultRecord {
+    /// The result's name.
+    pub change_set: ChangeSetId,
+    /// The tree it is measured against.
+    pub base_tree: ObjectId,
+    /// How much changed.
+    pub totals: Totals,
+}
+
+/// Tokens and cost, as the harness counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    /// Tokens sent, cached ones included.
+    pub input_tokens: u64,
+    /// Of those, read from the provider's cache.
+    pub cached_input_tokens: u64,
+    /// Tokens received, reasoning included.
+    pub output_tokens: u64,
+    /// In US dollars, where the harness says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// A limit that passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Deadline {
+    /// The job's whole time.
+    Total,
+    /// The time without a sign of life.
+    Stall,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ExitRecord {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Event {
+    /// The event's name, known or not.
+    pub fn name(&self) -> String {
+        let tag = |value: &Value| value.get("type").and_then(Value::as_str).unwrap_or("unknown").to_owned();
+        match self {
+            Self::Known(known) => serde_json::to_value(known).map(|value| tag(&value)).unwrap_or_default(),
+            Self::Unknown(value) => tag(value),
+        }
+    }
+
+    /// Whether it must be on disk before anyone is told: it moves the state, or work depends on it.
+    pub fn is_milestone(&self) -> bool {
+        match self {
+            Self::Unknown(_) => false,
+            Self::Known(known) => !matches!(
+                known,
+                Known::Message { .. }
+                    | Known::Reasoning { .. }
+                    | Known::CommandStarted { .. }
+                    | Known::CommandEnded { .. }
+                    | Known::FilesTouched { .. }
+                    | Known::ToolUsed { .. }
+                    | Known::Notice { .. }
+                    | Known::Usage { .. }
+            ),
+        }
+    }
+}
+
+impl From<Known> for Event {
+    fn from(known: Known) -> Self {
+        Self::Known(known)
+    }
+}
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        if value.get("type").and_then(Value::as_str).is_none() {
+            return Err(serde::de::Error::custom("an event without a type"));
+        }
+        // A known name with fields that do not fit is from a newer build as well: kept, not guessed.
+        Ok(Known::deserialize(&value).map_or(Self::Unknown(value), Self::Known))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_survives_the_round_trip() {
+        let text = r#"{"seq":3,"at":"2026-11-29T15:00:00Z","attempt":1,"event":{"type":"message","text":"hi"}}"#;
+        let record: Record = serde_json::from_str(text).unwrap();
+        assert_eq!(record.event, Known::Message { text: "hi".into() }.into());
+        assert_eq!(serde_json::to_string(&record).unwrap(), text);
+    }
+
+    #[test]
+    fn events_of_a_newer_build_are_kept_whole() {
+        for text in [r#"{"type":"teleported","to":{"x":1}}"#, r#"{"type":"message","words":["new","shape"]}"#] {
+            let event: Event = serde_json::from_str(text).unwrap();
+            assert!(matches!(event, Event::Unknown(_)), "{text}");
+            assert!(!event.is_milestone());
+            assert_eq!(serde_json::to_string(&event).unwrap(), text);
+        }
+        assert!(serde_json::from_str::<Event>(r#"{"text":"no type"}"#).is_err());
+    }
+}

@@ -1,0 +1,201 @@
+//! How an attempt ends, decided from what the host observed.
+//!
+//! [`conclude`] is the one place that turns observations into an outcome. Nothing that a harness prints can make it
+//! a success by itself: a success needs the driver's verdict, a clean exit and, in read-only mode, an
+//! unchanged tree.
+
+use serde::{Deserialize, Serialize};
+
+use super::access::Access;
+use super::event::Deadline;
+use crate::{Failure, FailureCode};
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// The harness finished its turn, and there is a result.
+    Succeeded,
+    /// The harness finished its turn and changed nothing (write jobs).
+    NoChanges,
+    /// Something went wrong; the failure says what.
+    Failed,
+    /// A person ended it.
+    Cancelled,
+    /// It took longer than its total time.
+    TimedOut,
+    /// It showed no sign of life for too long.
+    Stalled,
+    /// A read-only job changed something.
+    ReadOnlyViolated,
+    /// The harness ended without saying that its turn was complete.
+    NoResult,
+    /// The result did not pass its verification commands.
+    VerificationFailed,
+}
+
+impl Outcome {
+    /// The exit code of a command that waited for this outcome (`docs/protocol.md`).
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Succeeded => 0,
+            Self::NoChanges => 6,
+            Self::Failed | Self::Cancelled | Self::NoResult | Self::VerificationFailed => 1,
+            Self::ReadOnlyViolated => 7,
+            Self::TimedOut | Self::Stalled => 8,
+        }
+    }
+}
+
+/// What became of a job's result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum Disposition {
+    /// Nobody decided yet.
+    #[default]
+    Pending,
+    /// All of it is in the checkout.
+    Applied,
+    /// Some of it is in the checkout.
+    PartlyApplied,
+    /// It was given up.
+    Discarded,
+}
+
+/// What the driver made of the harness's own words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The harness said that its turn is complete.
+    Completed,
+    /// The harness said, or showed by how it ended, that it failed.
+    Failed(Failure),
+    /// It ended without a word.
+    Silent,
+}
+
+/// Everything that an outcome is decided from.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The mode of the job.
+    pub access: Access,
+    /// Whether a person asked for the end before the harness ended by itself.
+    pub cancelled: bool,
+    /// The deadline that passed, if one did.
+    pub deadline: Option<Deadline>,
+    /// A failure of our own steps (tree, launch, sweep, capture).
+    pub own_failure: Option<Failure>,
+    /// What the driver says.
+    pub verdict: Verdict,
+    /// How many changes the capture found; `None` when nothing was captured.
+    pub changes: Option<u64>,
+}
+
+/// The outcome, and what to tell the person when it is not a success.
+///
+/// A violated read-only promise outranks everything: it must never be hidden by a cancel or a time-out. A person's
+/// cancel outranks a deadline, and both outrank what the dying harness said.
+pub fn conclude(observed: Observed) -> (Outcome, Option<Failure>) {
+    let Observed { access, cancelled, deadline, own_failure, verdict, changes } = observed;
+    if access == Access::ReadOnly && changes.is_some_and(|count| count > 0) {
+        return (Outcome::ReadOnlyViolated, Some(violated(changes.unwrap_or_default())));
+    }
+    if cancelled {
+        return (Outcome::Cancelled, own_failure);
+    }
+    match deadline {
+        Some(Deadline::Total) => return (Outcome::TimedOut, Some(timed_out())),
+        Some(Deadline::Stall) => return (Outcome::Stalled, Some(stalled())),
+        None => {}
+    }
+    if let Some(failure) = own_failure {
+        return (Outcome::Failed, Some(failure));
+    }
+    match (verdict, access, changes) {
+        (Verdict::Failed(failure), ..) => (Outcome::Failed, Some(failure)),
+        (Verdict::Silent, ..) => (Outcome::NoResult, Some(no_result())),
+        (Verdict::Completed, _, None) => (Outcome::Failed, Some(Failure::internal("the result was not captured"))),
+        (Verdict::Completed, Access::Write, Some(0)) => (Outcome::NoChanges, None),
+        (Verdict::Completed, ..) => (Outcome::Succeeded, None),
+    }
+}
+
+fn violated(changes: u64) -> Failure {
+    Failure::new(
+        FailureCode::ReadOnlyViolated,
+        format!("the job was read-only and changed {changes} file(s) of its tree"),
+        "look at the changes with `pactify sub diff`; nothing reached your checkout",
+    )
+}
+
+fn timed_out() -> Failure {
+    Failure::new(
+        FailureCode::TimedOut,
+        "the job took longer than its total time",
+        "retry it with a longer `--timeout`, or split the brief",
+    )
+}
+
+fn stalled() -> Failure {
+    Failure::new(
+        FailureCode::Stalled,
+        "the harness showed no sign of life for too long",
+        "check the provider's state, then retry; `--stall` sets how long silence may last",
+    )
+}
+
+fn no_result() -> Failure {
+    Failure::new(
+        FailureCode::NoResult,
+        "the harness ended without completing its turn",
+        "see what it said with `pactify sub events`, then retry",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed() -> Observed {
+        Observed {
+            access: Access::Write,
+            cancelled: false,
+            deadline: None,
+            own_failure: None,
+            verdict: Verdict::Completed,
+            changes: Some(1),
+        }
+    }
+
+    #[test]
+    fn outcomes_follow_from_observations() {
+        let broken = || Failure::internal("x");
+        let cases = [
+            (observed(), Outcome::Succeeded),
+            (Observed { changes: Some(0), ..observed() }, Outcome::NoChanges),
+            (Observed { changes: Some(0), access: Access::ReadOnly, ..observed() }, Outcome::Succeeded),
+            (Observed { access: Access::ReadOnly, ..observed() }, Outcome::ReadOnlyViolated),
+            (Observed { access: Access::ReadOnly, cancelled: true, ..observed() }, Outcome::ReadOnlyViolated),
+            (Observed { cancelled: true, deadline: Some(Deadline::Total), ..observed() }, Outcome::Cancelled),
+            (Observed { deadline: Some(Deadline::Total), ..observed() }, Outcome::TimedOut),
+            (Observed { deadline: Some(Deadline::Stall), ..observed() }, Outcome::Stalled),
+            (Observed { own_failure: Some(broken()), ..observed() }, Outcome::Failed),
+            (Observed { verdict: Verdict::Failed(broken()), ..observed() }, Outcome::Failed),
+            (Observed { verdict: Verdict::Silent, ..observed() }, Outcome::NoResult),
+            (Observed { changes: None, ..observed() }, Outcome::Failed),
+        ];
+        for (observed, expected) in cases {
+            let shown = format!("{observed:?}");
+            assert_eq!(conclude(observed).0, expected, "{shown}");
+        }
+    }
+
+    #[test]
+    fn everything_but_a_success_says_why() {
+        for verdict in [Verdict::Silent, Verdict::Failed(Failure::internal("x"))] {
+            assert!(conclude(Observed { verdict, ..observed() }).1.is_some());
+        }
+        assert!(conclude(Observed { deadline: Some(Deadline::Stall), ..observed() }).1.is_some());
+    }
+}

@@ -1,0 +1,377 @@
+//! A job's state: the fold of its journal, and nothing else.
+//!
+//! Work happens in numbered attempts; the first terminal event of an attempt wins, later ones are ignored. Any
+//! order of events, even one that no host would write, folds to a legal state: what does not fit is ignored
+//! and counted. Whether a host is alive is not in the journal: [`JobState::seen`] adds it, and a state that needs
+//! a host which is gone is *lost* — derived by each reader, written by none.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::event::{AttemptReason, Event, HostRecord, Known, ProcessRecord, Record, ResultRecord, TreeRecord, Usage};
+use super::outcome::{Disposition, Outcome};
+use crate::{AttemptNo, Failure, Seq};
+
+/// Where an attempt stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Phase {
+    /// Asked for; no host has written yet.
+    #[default]
+    Queued,
+    /// A host makes the tree.
+    Preparing,
+    /// The harness works.
+    Running,
+    /// The harness waits for a person.
+    Waiting,
+    /// The result is being verified.
+    Verifying,
+    /// The attempt is over.
+    Finished,
+}
+
+/// What a person is told: the phase, or that its host is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "see Phase; Lost is described at the module")]
+pub enum SeenState {
+    Queued,
+    Preparing,
+    Running,
+    Waiting,
+    Verifying,
+    Finished,
+    Lost,
+}
+
+/// Whether a process holds the job's lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// Somebody does.
+    Alive,
+    /// Nobody does.
+    Gone,
+}
+
+/// The fold of a journal.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobState {
+    /// Where the latest attempt stands.
+    pub phase: Phase,
+    /// The latest attempt; `None` before the first one started.
+    pub attempt: Option<Attempt>,
+    /// The newest captured result of any attempt: what a preview shows and an apply takes.
+    pub result: Option<ResultRecord>,
+    /// What became of it.
+    pub disposition: Disposition,
+    /// The number of applies so far.
+    pub applies: u32,
+    /// The job's tree, from the first attempt that made one until a discard.
+    pub tree: Option<TreeRecord>,
+    /// What the agent is doing, in a few words.
+    pub activity: Option<String>,
+    /// What a person should know, newest last, bounded.
+    pub notices: Vec<String>,
+    /// The first launch.
+    pub started_at: Option<Timestamp>,
+    /// The end of the latest attempt.
+    pub ended_at: Option<Timestamp>,
+    /// The last record folded.
+    pub last: Seq,
+    /// Records that did not fit where they stood.
+    pub ignored: u64,
+}
+
+/// The latest attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// Its number.
+    pub number: AttemptNo,
+    /// Why it was opened.
+    pub reason: AttemptReason,
+    /// Who hosts it.
+    pub host: HostRecord,
+    /// The harness's first process, once it was launched.
+    pub leader: Option<ProcessRecord>,
+    /// The harness's version, once known.
+    pub harness_version: Option<String>,
+    /// The harness's session, once named. Carried over to the next attempt.
+    pub session: Option<String>,
+    /// The model that the harness says it uses.
+    pub actual_model: Option<String>,
+    /// Tokens of this attempt.
+    pub usage: Option<Usage>,
+    /// The open permission request.
+    pub waiting: Option<Waiting>,
+    /// Whether a person asked for the end.
+    pub cancel_requested: bool,
+    /// How it ended.
+    pub ended: Option<Ended>,
+}
+
+/// A permission request that nobody answered yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The id that an answer names.
+    pub request: String,
+    /// One line for people.
+    pub title: String,
+    /// When it was asked.
+    pub since: Timestamp,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// What went wrong.
+    pub failure: Option<Failure>,
+    /// The agent's last words.
+    pub final_message: Option<String>,
+}
+
+/// What an event asks of the phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// A host took the job.
+    Start,
+    /// The harness runs.
+    Launch,
+    /// A permission is asked for.
+    Ask,
+    /// A permission was answered.
+    Answer,
+    /// Verification runs.
+    Verify,
+    /// The attempt is over.
+    End,
+    /// The result is applied, an apply undone, or the result given up.
+    Dispose,
+    /// Anything that a live attempt may report at any time.
+    Report,
+}
+
+/// The transition table: the phase after `trigger`, or `None` where it has no place.
+pub fn transition(phase: Phase, trigger: Trigger) -> Option<Phase> {
+    use Phase as P;
+    match (phase, trigger) {
+        // A recovery may open an attempt at any point: the one before it lost its host.
+        (_, Trigger::Start) => Some(P::Preparing),
+        (P::Preparing, Trigger::Launch) => Some(P::Running),
+        (P::Running, Trigger::Ask) => Some(P::Waiting),
+        (P::Waiting, Trigger::Answer) => Some(P::Running),
+        (P::Preparing | P::Running | P::Waiting, Trigger::Verify) => Some(P::Verifying),
+        (P::Preparing | P::Running | P::Waiting | P::Verifying, Trigger::End) => Some(P::Finished),
+        (P::Preparing | P::Running | P::Waiting | P::Verifying, Trigger::Report) => Some(phase),
+        (P::Finished, Trigger::Dispose) => Some(P::Finished),
+        (P::Queued, Trigger::Launch | Trigger::Ask | Trigger::Answer | Trigger::Verify | Trigger::End)
+        | (P::Queued, Trigger::Dispose | Trigger::Report)
+        | (P::Preparing, Trigger::Ask | Trigger::Answer | Trigger::Dispose)
+        | (P::Running, Trigger::Launch | Trigger::Answer | Trigger::Dispose)
+        | (P::Waiting, Trigger::Launch | Trigger::Ask | Trigger::Dispose)
+        | (P::Verifying, Trigger::Launch | Trigger::Ask | Trigger::Answer | Trigger::Verify | Trigger::Dispose)
+        | (P::Finished, Trigger::Launch | Trigger::Ask | Trigger::Answer | Trigger::Verify)
+        | (P::Finished, Trigger::End | Trigger::Report) => None,
+    }
+}
+
+impl JobState {
+    /// Folds a whole journal.
+    pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut state = Self::default();
+        for record in records {
+            state.apply(record);
+        }
+        state
+    }
+
+    /// Folds one more record.
+    pub fn apply(&mut self, record: &Record) {
+        self.last = record.seq;
+        let Event::Known(known) = &record.event else { return };
+        let of_this_attempt = self.attempt.as_ref().is_some_and(|attempt| attempt.number == record.attempt);
+        let opens_next = matches!(known, Known::AttemptStarted { .. })
+            && self.attempt.as_ref().is_none_or(|attempt| attempt.number < record.attempt);
+        match transition(self.phase, trigger(known)) {
+            Some(next) if of_this_attempt && !matches!(known, Known::AttemptStarted { .. }) || opens_next => {
+                self.phase = next;
+                self.note(record, known);
+            }
+            _ => self.ignored += 1,
+        }
+    }
+
+    /// What a reader tells a person, knowing whether a host is alive.
+    pub fn seen(&self, host: Host) -> SeenState {
+        match (self.phase, host) {
+            (Phase::Finished, _) => SeenState::Finished,
+            (_, Host::Gone) => SeenState::Lost,
+            (Phase::Queued, Host::Alive) => SeenState::Queued,
+            (Phase::Preparing, Host::Alive) => SeenState::Preparing,
+            (Phase::Running, Host::Alive) => SeenState::Running,
+            (Phase::Waiting, Host::Alive) => SeenState::Waiting,
+            (Phase::Verifying, Host::Alive) => SeenState::Verifying,
+        }
+    }
+
+    /// How the latest attempt ended, once it did.
+    pub fn ended(&self) -> Option<&Ended> {
+        self.attempt.as_ref()?.ended.as_ref()
+    }
+
+    /// The number that the next attempt will have.
+    pub fn next_attempt(&self) -> AttemptNo {
+        self.attempt.as_ref().map_or(AttemptNo::FIRST, |attempt| attempt.number.next())
+    }
+
+    fn note(&mut self, record: &Record, known: &Known) {
+        if let Known::AttemptStarted { reason, host } = known {
+            self.open_attempt(record, *reason, host);
+            return;
+        }
+        self.note_on_job(record, known);
+        if let Some(attempt) = &mut self.attempt {
+            attempt.note(record, known);
+        }
+    }
+
+    fn open_attempt(&mut self, record: &Record, reason: AttemptReason, host: &HostRecord) {
+        let before = self.attempt.take();
+        self.ended_at = None;
+        self.activity = None;
+        self.attempt = Some(Attempt {
+            number: record.attempt,
+            reason,
+            host: host.clone(),
+            leader: None,
+            harness_version: before.as_ref().and_then(|attempt| attempt.harness_version.clone()),
+            session: before.as_ref().and_then(|attempt| attempt.session.clone()),
+            actual_model: before.and_then(|attempt| attempt.actual_model),
+            usage: None,
+            waiting: None,
+            cancel_requested: false,
+            ended: None,
+        });
+    }
+
+    fn note_on_job(&mut self, record: &Record, known: &Known) {
+        match known {
+            Known::TreeReady { tree } => self.tree = Some(tree.clone()),
+            Known::Launched { .. } => self.started_at = self.started_at.or(Some(record.at)),
+            Known::Captured { result } => {
+                if self.result.as_ref() != Some(result) {
+                    self.disposition = Disposition::Pending;
+                }
+                self.result = Some(result.clone());
+            }
+            Known::AttemptEnded { .. } => {
+                self.ended_at = Some(record.at);
+                self.activity = None;
+            }
+            Known::Applied { apply, complete, .. } => {
+                self.applies = self.applies.max(*apply);
+                self.disposition = if *complete { Disposition::Applied } else { Disposition::PartlyApplied };
+            }
+            Known::Undone { .. } => self.disposition = Disposition::Pending,
+            Known::Discarded => {
+                self.disposition = Disposition::Discarded;
+                self.tree = None;
+            }
+            Known::Notice { text, .. } => {
+                const KEPT: usize = 32;
+                if !self.notices.contains(text) && self.notices.len() < KEPT {
+                    self.notices.push(text.clone());
+                }
+            }
+            _ => {
+                if let Some(activity) = activity(known) {
+                    self.activity = Some(activity);
+                }
+            }
+        }
+    }
+}
+
+impl Attempt {
+    fn note(&mut self, record: &Record, known: &Known) {
+        match known {
+            Known::Launched { leader, harness_version } => {
+                self.leader = Some(leader.clone());
+                self.harness_version = harness_version.clone().or(self.harness_version.take());
+            }
+            Known::SessionStarted { session, model } => {
+                self.session = Some(session.clone());
+                self.actual_model = model.clone().or(self.actual_model.take());
+            }
+            Known::Usage { usage } => self.usage = Some(*usage),
+            Known::PermissionRequested { request, title } => {
+                self.waiting = Some(Waiting { request: request.clone(), title: title.clone(), since: record.at });
+            }
+            Known::PermissionAnswered { .. } | Known::VerificationStarted => self.waiting = None,
+            Known::CancelRequested => self.cancel_requested = true,
+            Known::AttemptEnded { outcome, failure, final_message } => {
+                self.waiting = None;
+                self.ended =
+                    Some(Ended { outcome: *outcome, failure: failure.clone(), final_message: final_message.clone() });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn trigger(known: &Known) -> Trigger {
+    match known {
+        Known::AttemptStarted { .. } => Trigger::Start,
+        Known::Launched { .. } => Trigger::Launch,
+        Known::PermissionRequested { .. } => Trigger::Ask,
+        Known::PermissionAnswered { .. } => Trigger::Answer,
+        Known::VerificationStarted => Trigger::Verify,
+        Known::AttemptEnded { .. } => Trigger::End,
+        Known::Applied { .. } | Known::Undone { .. } | Known::Discarded => Trigger::Dispose,
+        Known::TreeReady { .. }
+        | Known::SessionStarted { .. }
+        | Known::Message { .. }
+        | Known::Reasoning { .. }
+        | Known::CommandStarted { .. }
+        | Known::CommandEnded { .. }
+        | Known::FilesTouched { .. }
+        | Known::ToolUsed { .. }
+        | Known::Notice { .. }
+        | Known::Usage { .. }
+        | Known::CancelRequested
+        | Known::DeadlinePassed { .. }
+        | Known::HarnessExited { .. }
+        | Known::Swept { .. }
+        | Known::Captured { .. } => Trigger::Report,
+    }
+}
+
+/// What a progress line says after this event.
+pub fn activity(known: &Known) -> Option<String> {
+    use crate::display::headline;
+    const WIDTH: usize = 80;
+    match known {
+        Known::TreeReady { .. } => Some("tree ready".to_owned()),
+        Known::Launched { .. } => Some("harness started".to_owned()),
+        Known::Message { text } => Some(headline(text, WIDTH)),
+        Known::Reasoning { text } => Some(headline(text.trim_matches('*'), WIDTH)),
+        Known::CommandStarted { command, .. } => Some(headline(&format!("$ {command}"), WIDTH)),
+        Known::FilesTouched { paths } => Some(match paths.as_slice() {
+            [one] => headline(&format!("edited {one}"), WIDTH),
+            many => format!("edited {} files", many.len()),
+        }),
+        Known::ToolUsed { tool, .. } => Some(headline(&format!("used {tool}"), WIDTH)),
+        Known::PermissionRequested { title, .. } => Some(headline(&format!("asks: {title}"), WIDTH)),
+        Known::CancelRequested => Some("cancelling".to_owned()),
+        Known::DeadlinePassed { .. } => Some("out of time".to_owned()),
+        Known::HarnessExited { .. } => Some("capturing the result".to_owned()),
+        Known::VerificationStarted => Some("verifying".to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

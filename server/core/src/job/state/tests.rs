@@ -1,0 +1,173 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::job::event::{Deadline, ExitRecord};
+
+fn process() -> ProcessRecord {
+    ProcessRecord { pid: 7, start_time: 9, boot_id: "b".into() }
+}
+
+fn started(reason: AttemptReason) -> Known {
+    Known::AttemptStarted { reason, host: HostRecord { process: process(), version: "0.1.0".into() } }
+}
+
+fn ended(outcome: Outcome) -> Known {
+    Known::AttemptEnded { outcome, failure: None, final_message: None }
+}
+
+fn launched() -> Known {
+    Known::Launched { leader: process(), harness_version: None }
+}
+
+fn applied(apply: u32) -> Known {
+    let tree: crate::ObjectId = "a".repeat(40).parse().unwrap();
+    Known::Applied { apply, change_set: crate::ChangeSetId::of_result_tree(tree), complete: true, paths: Vec::new() }
+}
+
+fn journal(events: impl IntoIterator<Item = (u32, Known)>) -> Vec<Record> {
+    let at = Timestamp::UNIX_EPOCH;
+    (1..)
+        .zip(events)
+        .map(|(seq, (attempt, known))| Record {
+            seq: Seq(seq),
+            at,
+            attempt: serde_json::from_value(attempt.into()).unwrap(),
+            event: known.into(),
+        })
+        .collect()
+}
+
+#[test]
+fn a_whole_life_folds_to_its_end() {
+    let state = JobState::fold(&journal([
+        (1, started(AttemptReason::Run)),
+        (1, launched()),
+        (1, Known::SessionStarted { session: "s".into(), model: None }),
+        (1, Known::Message { text: "working".into() }),
+        (1, ended(Outcome::Succeeded)),
+        (1, applied(1)),
+    ]));
+    assert_eq!(state.seen(Host::Gone), SeenState::Finished);
+    assert_eq!(state.disposition, Disposition::Applied);
+    assert_eq!(state.ended().unwrap().outcome, Outcome::Succeeded);
+    assert_eq!(state.ignored, 0);
+}
+
+#[test]
+fn an_open_attempt_without_a_host_is_lost() {
+    let state = JobState::fold(&journal([(1, started(AttemptReason::Run)), (1, launched())]));
+    assert_eq!(state.seen(Host::Alive), SeenState::Running);
+    assert_eq!(state.seen(Host::Gone), SeenState::Lost);
+    assert_eq!(JobState::default().seen(Host::Gone), SeenState::Lost);
+    assert_eq!(JobState::default().seen(Host::Alive), SeenState::Queued);
+}
+
+#[test]
+fn a_recovery_opens_the_next_attempt_and_keeps_the_session() {
+    let state = JobState::fold(&journal([
+        (1, started(AttemptReason::Run)),
+        (1, Known::SessionStarted { session: "s".into(), model: None }),
+        (2, started(AttemptReason::Recovery)),
+        (1, ended(Outcome::Succeeded)),
+        (2, ended(Outcome::Failed)),
+    ]));
+    let attempt = state.attempt.as_ref().unwrap();
+    assert_eq!((attempt.number, attempt.session.as_deref()), (AttemptNo::FIRST.next(), Some("s")));
+    assert_eq!(state.ended().unwrap().outcome, Outcome::Failed, "the late word of attempt 1 counts for nothing");
+    assert_eq!(state.ignored, 1);
+}
+
+fn any_event() -> impl Strategy<Value = (u32, Known)> {
+    let known = prop_oneof![
+        Just(started(AttemptReason::Run)),
+        Just(started(AttemptReason::Recovery)),
+        Just(launched()),
+        Just(Known::Message { text: "m".into() }),
+        Just(Known::PermissionRequested { request: "r".into(), title: "t".into() }),
+        Just(Known::PermissionAnswered { request: "r".into(), option: None }),
+        Just(Known::CancelRequested),
+        Just(Known::DeadlinePassed { deadline: Deadline::Stall }),
+        Just(Known::HarnessExited { exit: ExitRecord::Code(0) }),
+        Just(Known::VerificationStarted),
+        Just(ended(Outcome::Succeeded)),
+        Just(ended(Outcome::Cancelled)),
+        (1u32..4).prop_map(applied),
+        Just(Known::Undone { apply: 1 }),
+        Just(Known::Discarded),
+    ];
+    (1u32..4, known)
+}
+
+fn is_legal(state: &JobState) -> bool {
+    let attempt = state.attempt.as_ref();
+    let ended = state.ended().is_some();
+    let waits = attempt.is_some_and(|attempt| attempt.waiting.is_some());
+    (state.phase == Phase::Queued) == attempt.is_none()
+        && (state.phase == Phase::Finished) == ended
+        && (state.phase == Phase::Waiting) == waits
+        && (state.phase == Phase::Finished || state.disposition != Disposition::Discarded || state.tree.is_none())
+}
+
+proptest! {
+    #[test]
+    fn any_order_of_events_folds_to_a_legal_state(events in prop::collection::vec(any_event(), 0..40)) {
+        let mut state = JobState::default();
+        for record in journal(events) {
+            state.apply(&record);
+            prop_assert!(is_legal(&state), "{state:?} after {record:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_terminal_event_of_an_attempt_wins(events in prop::collection::vec(any_event(), 0..40)) {
+        let records = journal(events);
+        let mut state = JobState::default();
+        let mut first_end = None;
+        for record in &records {
+            let before = state.attempt.as_ref().map(|attempt| attempt.number);
+            state.apply(record);
+            let number = state.attempt.as_ref().map(|attempt| attempt.number);
+            if number != before {
+                first_end = None;
+            }
+            if first_end.is_none() {
+                first_end = state.ended().cloned();
+            }
+            prop_assert_eq!(state.ended().cloned(), first_end.clone());
+        }
+    }
+
+    #[test]
+    fn attempts_only_go_forward(events in prop::collection::vec(any_event(), 0..40)) {
+        let mut state = JobState::default();
+        let mut highest = None;
+        for record in journal(events) {
+            state.apply(&record);
+            let number = state.attempt.as_ref().map(|attempt| attempt.number);
+            prop_assert!(number >= highest);
+            highest = number;
+        }
+    }
+}
+
+#[test]
+fn every_phase_answers_every_trigger() {
+    const PHASES: [Phase; 6] =
+        [Phase::Queued, Phase::Preparing, Phase::Running, Phase::Waiting, Phase::Verifying, Phase::Finished];
+    const TRIGGERS: [Trigger; 8] = [
+        Trigger::Start,
+        Trigger::Launch,
+        Trigger::Ask,
+        Trigger::Answer,
+        Trigger::Verify,
+        Trigger::End,
+        Trigger::Dispose,
+        Trigger::Report,
+    ];
+    let table: Vec<String> = PHASES
+        .iter()
+        .flat_map(|phase| TRIGGERS.iter().map(move |trigger| (phase, trigger)))
+        .filter_map(|(phase, trigger)| Some(format!("{phase:?} + {trigger:?} = {:?}", transition(*phase, *trigger)?)))
+        .collect();
+    insta::assert_snapshot!(table.join("\n"));
+}
