@@ -1,1 +1,3 @@
 //! Effects.
+pub mod env;
+pub mod process;

@@ -1,0 +1,199 @@
+//! The one value through which the outside world enters: environment variables, clock, randomness and directories.
+//!
+//! Code that needs any of these takes an [`Env`]; `clippy.toml` bans the std routes elsewhere. A test builds its own
+//! value and is hermetic. `Env` decides nothing about what children may see: that is
+//! [`crate::process::environment`]. Timeouts inside one function may use `std::time::Instant`; everything that is
+//! recorded or compared across functions asks this value.
+
+pub mod clock;
+pub mod directories;
+pub mod randomness;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+pub use self::clock::{Clock, ManualClock, Moment};
+pub use self::directories::Directories;
+pub use self::randomness::Randomness;
+
+/// The variables of one process, by name.
+pub type Variables = BTreeMap<OsString, OsString>;
+
+/// Everything a process knows about its surroundings.
+#[derive(Debug, Clone)]
+pub struct Env {
+    variables: Variables,
+    directories: Directories,
+    clock: Clock,
+    randomness: Randomness,
+}
+
+impl Env {
+    /// Reads the real process. Call it once, at the start of `main`.
+    ///
+    /// # Errors
+    /// When no home directory can be determined, or `PACTIFY_HOME` is not an absolute path.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place where the environment enters")]
+    pub fn from_process() -> Result<Self, EnvError> {
+        let variables: Variables = std::env::vars_os().collect();
+        let directories = Directories::from_platform(&variables)?;
+        Ok(Self::from_values(variables, directories))
+    }
+
+    /// An environment of given values, with the real clock and real randomness.
+    #[must_use]
+    pub fn from_values(variables: Variables, directories: Directories) -> Self {
+        Self { variables, directories, clock: Clock::Real, randomness: Randomness::Kernel }
+    }
+
+    /// The same environment under another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The same environment with another source of randomness.
+    #[must_use]
+    pub fn with_randomness(self, randomness: Randomness) -> Self {
+        Self { randomness, ..self }
+    }
+
+    /// The value of a variable; an empty value counts as absent, as it does for most programs.
+    #[must_use]
+    pub fn variable(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
+        self.variables.get(name.as_ref()).map(OsString::as_os_str).filter(|value| !value.is_empty())
+    }
+
+    /// All variables, as inherited.
+    #[must_use]
+    pub fn variables(&self) -> &Variables {
+        &self.variables
+    }
+
+    /// The directories pactify works with.
+    #[must_use]
+    pub fn directories(&self) -> &Directories {
+        &self.directories
+    }
+
+    /// The time of day, for records.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A point on the monotonic clocks, for measuring durations.
+    #[must_use]
+    pub fn moment(&self) -> Moment {
+        self.clock.moment()
+    }
+
+    /// `N` bytes nobody can guess.
+    ///
+    /// # Errors
+    /// When the kernel refuses randomness.
+    pub fn random<const N: usize>(&self) -> Result<[u8; N], EnvError> {
+        self.randomness.bytes()
+    }
+
+    /// The absolute directories of `PATH`, in order.
+    ///
+    /// Empty and relative entries mean "the current directory", which a job may have written to, so they are dropped.
+    #[must_use]
+    pub fn search_path(&self) -> Vec<PathBuf> {
+        let path = self.variable("PATH").unwrap_or_default();
+        std::env::split_paths(path).filter(|entry| entry.is_absolute()).collect()
+    }
+
+    /// Finds an executable by its bare name, or checks one that is given by its absolute path.
+    ///
+    /// # Errors
+    /// When it is not there, not executable, or named by a relative path.
+    pub fn find_executable(&self, name: impl AsRef<OsStr>) -> Result<PathBuf, EnvError> {
+        let name = Path::new(name.as_ref());
+        let bare = name.components().count() == 1 && name.file_name() == Some(name.as_os_str());
+        if !bare && !name.is_absolute() {
+            return Err(EnvError::RelativeExecutable { path: name.to_owned() });
+        }
+        let directories = std::env::join_paths(self.search_path()).unwrap_or_default();
+        which::which_in_global(name, Some(directories))
+            .ok()
+            .and_then(|mut found| found.next())
+            .ok_or_else(|| EnvError::ExecutableNotFound { name: name.to_owned() })
+    }
+}
+
+/// Why the surroundings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvError {
+    /// Neither `HOME` nor the user database names a home directory.
+    #[error("no home directory: neither HOME nor the user database names one")]
+    NoHome,
+    /// A relative `PACTIFY_HOME` would mean another store in every directory.
+    #[error("PACTIFY_HOME is not an absolute path: {}", path.display())]
+    RelativePactifyHome {
+        /// The value found.
+        path: PathBuf,
+    },
+    /// A relative path to a program would depend on the working directory.
+    #[error("{} is a relative path; name a program by its bare name or its absolute path", path.display())]
+    RelativeExecutable {
+        /// The value given.
+        path: PathBuf,
+    },
+    /// No such program.
+    #[error("{} is not an executable in any absolute directory of PATH", name.display())]
+    ExecutableNotFound {
+        /// What was looked for.
+        name: PathBuf,
+    },
+    /// `getrandom` failed.
+    #[error("the kernel gave no randomness")]
+    Randomness(#[source] std::io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Env {
+        let variables = pairs.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Env::from_values(variables, Directories::under("/home/someone"))
+    }
+
+    #[test]
+    fn an_empty_variable_counts_as_absent() {
+        let env = env(&[("SET", "x"), ("EMPTY", "")]);
+        assert_eq!(env.variable("SET"), Some(OsStr::new("x")));
+        assert_eq!(env.variable("EMPTY"), None);
+        assert_eq!(env.variable("MISSING"), None);
+    }
+
+    #[test]
+    fn the_current_directory_is_never_searched() {
+        let env = env(&[("PATH", "/usr/bin::.:bin:/bin:")]);
+        assert_eq!(env.search_path(), [PathBuf::from("/usr/bin"), PathBuf::from("/bin")]);
+    }
+
+    #[test]
+    fn executables_are_found_by_bare_name_or_absolute_path_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let tool = folder.path().join("tool");
+        std::fs::write(&tool, "").unwrap();
+        std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(folder.path().join("data"), "").unwrap();
+
+        let env = env(&[("PATH", folder.path().to_str().unwrap())]);
+        assert_eq!(env.find_executable("tool").unwrap(), tool);
+        assert_eq!(env.find_executable(&tool).unwrap(), tool);
+        for refused in ["./tool", "bin/tool", "../tool", "", ".", ".."] {
+            assert!(env.find_executable(refused).is_err(), "{refused:?}");
+        }
+        assert!(matches!(env.find_executable("data"), Err(EnvError::ExecutableNotFound { .. })));
+    }
+}
