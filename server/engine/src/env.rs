@@ -14,6 +14,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use pactify_core::AbsPath;
+use pactify_core::path::AbsPathError;
 
 pub use self::clock::{Clock, ManualClock, Moment};
 pub use self::directories::Directories;
@@ -35,7 +37,7 @@ impl Env {
     /// Reads the real process. Call it once, at the start of `main`.
     ///
     /// # Errors
-    /// When no home directory can be determined, or `PACTIFY_HOME` is not an absolute path.
+    /// When there is no home directory, or `PACTIFY_HOME` is not an absolute path.
     #[expect(clippy::disallowed_methods, reason = "this is the one place where the environment enters")]
     pub fn from_process() -> Result<Self, EnvError> {
         let variables: Variables = std::env::vars_os().collect();
@@ -103,25 +105,24 @@ impl Env {
     ///
     /// Empty and relative entries mean "the current directory", which a job may have written to, so they are dropped.
     #[must_use]
-    pub fn search_path(&self) -> Vec<PathBuf> {
+    pub fn search_path(&self) -> Vec<AbsPath> {
         let path = self.variable("PATH").unwrap_or_default();
-        std::env::split_paths(path).filter(|entry| entry.is_absolute()).collect()
+        std::env::split_paths(path).filter_map(|entry| AbsPath::new(entry).ok()).collect()
     }
 
     /// Finds an executable by its bare name, or checks one that is given by its absolute path.
     ///
     /// # Errors
     /// When it is not there, not executable, or named by a relative path.
-    pub fn find_executable(&self, name: impl AsRef<OsStr>) -> Result<PathBuf, EnvError> {
+    pub fn find_executable(&self, name: impl AsRef<OsStr>) -> Result<AbsPath, EnvError> {
         let name = Path::new(name.as_ref());
-        let bare = name.components().count() == 1 && name.file_name() == Some(name.as_os_str());
-        if !bare && !name.is_absolute() {
-            return Err(EnvError::RelativeExecutable { path: name.to_owned() });
+        if name.file_name() != Some(name.as_os_str()) {
+            AbsPath::new(name)?;
         }
-        let directories = std::env::join_paths(self.search_path()).unwrap_or_default();
+        let directories = std::env::join_paths(self.search_path().iter().map(AbsPath::as_path)).unwrap_or_default();
         which::which_in_global(name, Some(directories))
             .ok()
-            .and_then(|mut found| found.next())
+            .and_then(|mut found| AbsPath::new(found.next()?).ok())
             .ok_or_else(|| EnvError::ExecutableNotFound { name: name.to_owned() })
     }
 }
@@ -132,18 +133,15 @@ pub enum EnvError {
     /// Neither `HOME` nor the user database names a home directory.
     #[error("no home directory: neither HOME nor the user database names one")]
     NoHome,
+    /// The platform reports a home directory that is not an absolute path.
+    #[error("the home directory is unusable")]
+    Home(#[source] AbsPathError),
     /// A relative `PACTIFY_HOME` would mean another store in every directory.
-    #[error("PACTIFY_HOME is not an absolute path: {}", path.display())]
-    RelativePactifyHome {
-        /// The value found.
-        path: PathBuf,
-    },
+    #[error("PACTIFY_HOME is unusable")]
+    PactifyHome(#[source] AbsPathError),
     /// A relative path to a program would depend on the working directory.
-    #[error("{} is a relative path; name a program by its bare name or its absolute path", path.display())]
-    RelativeExecutable {
-        /// The value given.
-        path: PathBuf,
-    },
+    #[error("a program is named by its bare name or its absolute path")]
+    ExecutablePath(#[from] AbsPathError),
     /// No such program.
     #[error("{} is not an executable in any absolute directory of PATH", name.display())]
     ExecutableNotFound {
@@ -163,7 +161,7 @@ mod tests {
 
     fn env(pairs: &[(&str, &str)]) -> Env {
         let variables = pairs.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Env::from_values(variables, Directories::under("/home/someone"))
+        Env::from_values(variables, Directories::under(&AbsPath::new("/home/someone").unwrap()))
     }
 
     #[test]
@@ -176,8 +174,8 @@ mod tests {
 
     #[test]
     fn the_current_directory_is_never_searched() {
-        let env = env(&[("PATH", "/usr/bin::.:bin:/bin:")]);
-        assert_eq!(env.search_path(), [PathBuf::from("/usr/bin"), PathBuf::from("/bin")]);
+        let env = env(&[("PATH", "/usr/bin::.:bin:/usr/../tmp:/bin:")]);
+        assert_eq!(env.search_path(), ["/usr/bin", "/bin"].map(|path| AbsPath::new(path).unwrap()));
     }
 
     #[test]
@@ -189,8 +187,8 @@ mod tests {
         std::fs::write(folder.path().join("data"), "").unwrap();
 
         let env = env(&[("PATH", folder.path().to_str().unwrap())]);
-        assert_eq!(env.find_executable("tool").unwrap(), tool);
-        assert_eq!(env.find_executable(&tool).unwrap(), tool);
+        assert_eq!(env.find_executable("tool").unwrap().as_path(), tool);
+        assert_eq!(env.find_executable(&tool).unwrap().as_path(), tool);
         for refused in ["./tool", "bin/tool", "../tool", "", ".", ".."] {
             assert!(env.find_executable(refused).is_err(), "{refused:?}");
         }

@@ -2,73 +2,75 @@
 //!
 //! Only names them. Creating `PACTIFY_HOME` with the right modes is the store's work.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+
+use pactify_core::AbsPath;
 
 use super::{EnvError, Variables};
 
 const PACTIFY_HOME: &str = "PACTIFY_HOME";
 
-/// Absolute paths; none of them need exist.
+/// Where things are; none of it need exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directories {
-    home: PathBuf,
-    pactify_home: PathBuf,
-    config_file: PathBuf,
+    home: AbsPath,
+    pactify_home: AbsPath,
+    config_file: AbsPath,
 }
 
 impl Directories {
     /// The platform's directories, with `PACTIFY_HOME` taken from the variables if it is set.
     pub(super) fn from_platform(variables: &Variables) -> Result<Self, EnvError> {
         let base = directories::BaseDirs::new().ok_or(EnvError::NoHome)?;
-        Self::resolve(base.home_dir(), base.config_dir(), variables)
+        let home = AbsPath::new(base.home_dir()).map_err(EnvError::Home)?;
+        let config = AbsPath::new(base.config_dir()).map_err(EnvError::Home)?;
+        Self::resolve(home, &config, variables)
     }
 
     /// The default directories below a home directory. For tests and for tools that work on a home of their own.
     #[must_use]
-    pub fn under(home: impl AsRef<Path>) -> Self {
-        let home = home.as_ref();
+    pub fn under(home: &AbsPath) -> Self {
         Self {
+            home: home.clone(),
             pactify_home: home.join(".pactify"),
             config_file: config_file_in(&home.join(".config")),
-            home: home.to_owned(),
         }
     }
 
     /// The same directories with another `PACTIFY_HOME`.
     #[must_use]
-    pub fn with_pactify_home(self, pactify_home: impl Into<PathBuf>) -> Self {
-        Self { pactify_home: pactify_home.into(), ..self }
+    pub fn with_pactify_home(self, pactify_home: AbsPath) -> Self {
+        Self { pactify_home, ..self }
     }
 
     /// The person's home directory.
     #[must_use]
-    pub fn home(&self) -> &Path {
+    pub fn home(&self) -> &AbsPath {
         &self.home
     }
 
     /// Where jobs, graphs and quarantined credentials live.
     #[must_use]
-    pub fn pactify_home(&self) -> &Path {
+    pub fn pactify_home(&self) -> &AbsPath {
         &self.pactify_home
     }
 
     /// The person's configuration (TOML).
     #[must_use]
-    pub fn config_file(&self) -> &Path {
+    pub fn config_file(&self) -> &AbsPath {
         &self.config_file
     }
 
-    fn resolve(home: &Path, config: &Path, variables: &Variables) -> Result<Self, EnvError> {
-        let pactify_home = match variables.get(std::ffi::OsStr::new(PACTIFY_HOME)).filter(|value| !value.is_empty()) {
+    fn resolve(home: AbsPath, config: &AbsPath, variables: &Variables) -> Result<Self, EnvError> {
+        let pactify_home = match variables.get(OsStr::new(PACTIFY_HOME)).filter(|value| !value.is_empty()) {
             None => home.join(".pactify"),
-            Some(value) if Path::new(value).is_absolute() => PathBuf::from(value),
-            Some(value) => return Err(EnvError::RelativePactifyHome { path: value.into() }),
+            Some(value) => AbsPath::new(value).map_err(EnvError::PactifyHome)?,
         };
-        Ok(Self { home: home.to_owned(), pactify_home, config_file: config_file_in(config) })
+        Ok(Self { home, pactify_home, config_file: config_file_in(config) })
     }
 }
 
-fn config_file_in(config: &Path) -> PathBuf {
+fn config_file_in(config: &AbsPath) -> AbsPath {
     config.join("pactify").join("config.toml")
 }
 
@@ -76,9 +78,13 @@ fn config_file_in(config: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
+    fn path(path: &str) -> AbsPath {
+        AbsPath::new(path).unwrap()
+    }
+
     fn resolve(pactify_home: Option<&str>) -> Result<Directories, EnvError> {
         let variables = pactify_home.map(|value| (PACTIFY_HOME.into(), value.into())).into_iter().collect();
-        Directories::resolve(Path::new("/home/a"), Path::new("/home/a/.config"), &variables)
+        Directories::resolve(path("/home/a"), &path("/home/a/.config"), &variables)
     }
 
     #[test]
@@ -86,16 +92,16 @@ mod tests {
         for (value, expected) in
             [(None, "/home/a/.pactify"), (Some(""), "/home/a/.pactify"), (Some("/srv/p"), "/srv/p")]
         {
-            assert_eq!(resolve(value).unwrap().pactify_home(), Path::new(expected), "{value:?}");
+            assert_eq!(resolve(value).unwrap().pactify_home(), &path(expected), "{value:?}");
         }
-        assert_eq!(resolve(None).unwrap(), Directories::under("/home/a"));
+        assert_eq!(resolve(None).unwrap(), Directories::under(&path("/home/a")));
     }
 
     #[test]
     fn a_relative_pactify_home_is_refused() {
-        for value in ["store", "./store", "../store", "~/store"] {
-            let error = resolve(Some(value)).unwrap_err();
-            assert_eq!(error.to_string(), format!("PACTIFY_HOME is not an absolute path: {value}"));
+        for value in ["store", "./store", "../store", "~/store", "/srv/../store"] {
+            let refused = resolve(Some(value));
+            assert!(matches!(refused, Err(EnvError::PactifyHome(_))), "{value}: {refused:?}");
         }
     }
 }

@@ -8,12 +8,12 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
 use std::os::unix::process::CommandExt as _;
 
+use pactify_core::AbsPath;
 use rustix::fs::Mode;
 
 use crate::env::Env;
@@ -85,7 +85,9 @@ pub fn seal_descriptors() -> io::Result<()> {
 pub fn spawn_host(env: &Env, start: HostStart) -> Result<ProcessIdentity, SpawnError> {
     reap_hosts();
     let HostStart { arguments, lock, log } = start;
-    let invocation = Invocation::new(OWN_BINARY, "/", ChildEnv::inherit(env.variables()))?.args(arguments);
+    let environment = ChildEnv::inherit(env.variables());
+    let own_binary = AbsPath::new(OWN_BINARY)?;
+    let invocation = Invocation::new(own_binary.clone(), AbsPath::new("/")?, environment).args(arguments);
     let (child, registration) = invocation.start_blocking(Role::Host, |command| {
         // No process group of its own: the leader of a group cannot start a session.
         command.arg0("pactify-host").stdin(lock).stdout(Stdio::null()).stderr(log);
@@ -93,7 +95,7 @@ pub fn spawn_host(env: &Env, start: HostStart) -> Result<ProcessIdentity, SpawnE
     let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
     let identity = pid.ok_or_else(|| io::Error::other("the host has no pid")).and_then(ProcessIdentity::of);
     HOSTS.lock().unwrap_or_else(PoisonError::into_inner).push((child, registration));
-    identity.map_err(|source| SpawnError::Start { program: PathBuf::from(OWN_BINARY), source })
+    identity.map_err(|source| SpawnError::Start { program: own_binary, source })
 }
 
 /// Collects the hosts of this process that have ended. Without it they stay zombies until the next start of a host.

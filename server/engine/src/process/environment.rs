@@ -10,6 +10,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 
+use pactify_core::JobId;
+
 use crate::env::Variables;
 
 use self::Pattern::{Name, Prefix, Suffix};
@@ -49,7 +51,7 @@ pub struct ChildEnv(Variables);
 ///
 /// Compared as a whole, so that a job within a job is told apart from the job around it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Marker(String);
+pub struct Marker(JobId);
 
 /// What no policy lets through. `GIT_*` redirects and reconfigures git; `PACTIFY_*` is ours.
 pub const NEVER: &[Pattern] = &[Prefix("GIT_"), Prefix("PACTIFY_")];
@@ -133,8 +135,9 @@ pub const GIT_ALLOWED: &[Pattern] = &[
 impl EnvPolicy {
     /// The policy for harnesses and for what they run.
     #[must_use]
-    pub fn harness(let_through: impl IntoIterator<Item = OsString>) -> Self {
-        Self::AllBut { denied: HARNESS_DENIED.to_vec(), let_through: let_through.into_iter().collect() }
+    pub fn harness<N: Into<OsString>>(let_through: impl IntoIterator<Item = N>) -> Self {
+        let let_through = let_through.into_iter().map(Into::into).collect();
+        Self::AllBut { denied: HARNESS_DENIED.to_vec(), let_through }
     }
 
     /// The policy for our own git.
@@ -207,22 +210,22 @@ impl ChildEnv {
 }
 
 impl Marker {
-    /// The marker of the job with this id.
+    /// The marker of a job.
     #[must_use]
-    pub fn new(job: impl Into<String>) -> Self {
-        Self(job.into())
+    pub fn of(job: &JobId) -> Self {
+        Self(job.clone())
     }
 
     /// Whether an entry of an environment block is this marker.
     pub(super) fn is_entry(&self, entry: &[u8]) -> bool {
         let value = entry.strip_prefix(MARKER_NAME.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
-        value == Some(self.0.as_bytes())
+        value == Some(self.0.as_str().as_bytes())
     }
 }
 
 impl std::fmt::Display for Marker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{MARKER_NAME}={}", self.0)
+        write!(f, "{MARKER_NAME}={}", self.0.as_str())
     }
 }
 
@@ -233,6 +236,10 @@ fn any(patterns: &[Pattern], name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn marker(job: &str) -> Marker {
+        Marker::of(&job.parse().unwrap())
+    }
 
     fn inherited(names: &[&str]) -> Variables {
         names.iter().map(|name| (name.into(), "inherited".into())).collect()
@@ -259,7 +266,7 @@ mod tests {
             "TERM",
             "XDG_RUNTIME_DIR",
         ];
-        assert_eq!(passing(&EnvPolicy::harness([]), &names), names);
+        assert_eq!(passing(&EnvPolicy::harness([""; 0]), &names), names);
     }
 
     #[test]
@@ -288,12 +295,12 @@ mod tests {
             "SSH_AUTH_SOCK",
             "VSCODE_IPC_HOOK_CLI",
         ];
-        assert_eq!(passing(&EnvPolicy::harness([]), &names), [""; 0]);
+        assert_eq!(passing(&EnvPolicy::harness([""; 0]), &names), [""; 0]);
     }
 
     #[test]
     fn a_person_lets_denied_names_through_but_never_git_s_or_ours() {
-        let policy = EnvPolicy::harness(["GATEWAY_API_KEY", "GIT_DIR", "PACTIFY_JOB"].map(OsString::from));
+        let policy = EnvPolicy::harness(["GATEWAY_API_KEY", "GIT_DIR", "PACTIFY_JOB"]);
         let names = ["GATEWAY_API_KEY", "GATEWAY_API_KEY_2", "GIT_DIR", "OTHER_API_KEY", "PACTIFY_JOB"];
         assert_eq!(passing(&policy, &names), ["GATEWAY_API_KEY", "GATEWAY_API_KEY_2"]);
     }
@@ -307,19 +314,24 @@ mod tests {
 
     #[test]
     fn the_marker_is_set_after_the_filter_and_replaces_an_outer_one() {
-        let mut env = EnvPolicy::harness([]).filter(&inherited(&["PACTIFY_JOB", "PATH"]));
-        env.mark(&Marker::new("inner"));
-        let expected = [("PACTIFY_JOB", "inner"), ("PATH", "inherited")];
+        let mut env = EnvPolicy::harness([""; 0]).filter(&inherited(&["PACTIFY_JOB", "PATH"]));
+        env.mark(&marker("20261129-101112-aaaaaa"));
+        let expected = [("PACTIFY_JOB", "20261129-101112-aaaaaa"), ("PATH", "inherited")];
         assert_eq!(env.variables(), &expected.map(|(name, value)| (name.into(), value.into())).into());
     }
 
     #[test]
     fn a_marker_matches_its_whole_entry_only() {
-        let marker = Marker::new("20261129-abc");
-        assert!(marker.is_entry(b"PACTIFY_JOB=20261129-abc"));
-        for other in
-            ["PACTIFY_JOB=20261129-abcd", "PACTIFY_JOB=20261129-ab", "XPACTIFY_JOB=20261129-abc", "PACTIFY_JOB", ""]
-        {
+        let marker = marker("20261129-101112-aaaaaa");
+        assert!(marker.is_entry(b"PACTIFY_JOB=20261129-101112-aaaaaa"));
+        for other in [
+            "PACTIFY_JOB=20261129-101112-aaaaab",
+            "PACTIFY_JOB=20261129-101112-aaaaaaa",
+            "PACTIFY_JOB=20261129-101112-aaaaa",
+            "XPACTIFY_JOB=20261129-101112-aaaaaa",
+            "PACTIFY_JOB",
+            "",
+        ] {
             assert!(!marker.is_entry(other.as_bytes()), "{other:?}");
         }
     }

@@ -4,28 +4,26 @@
 //! tells boots apart. Written into the journal, it says days later whether a process is still the same one.
 
 use std::io;
-use std::path::Path;
 
+use pactify_core::job::event::ProcessRecord;
 use rustix::process::Pid;
-use serde::{Deserialize, Serialize};
 
 use super::table;
 
-/// Names one process for ever.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Recorded", into = "Recorded")]
+/// Names one process for ever. Its written form is [`ProcessRecord`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProcessIdentity {
     pid: Pid,
     start_time: u64,
     boot_id: String,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Recorded {
-    pid: i32,
-    start_time: u64,
-    boot_id: String,
+/// A record that names no process.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{pid} is not the pid of a process")]
+pub struct NotAProcess {
+    /// The number found.
+    pub pid: u32,
 }
 
 impl ProcessIdentity {
@@ -81,20 +79,19 @@ impl ProcessIdentity {
     }
 }
 
-impl From<ProcessIdentity> for Recorded {
-    fn from(identity: ProcessIdentity) -> Self {
+impl From<&ProcessIdentity> for ProcessRecord {
+    fn from(identity: &ProcessIdentity) -> Self {
         let ProcessIdentity { pid, start_time, boot_id } = identity;
-        Self { pid: pid.as_raw_nonzero().get(), start_time, boot_id }
+        Self { pid: pid.as_raw_nonzero().get().unsigned_abs(), start_time: *start_time, boot_id: boot_id.clone() }
     }
 }
 
-impl TryFrom<Recorded> for ProcessIdentity {
-    type Error = String;
+impl TryFrom<&ProcessRecord> for ProcessIdentity {
+    type Error = NotAProcess;
 
-    fn try_from(recorded: Recorded) -> Result<Self, Self::Error> {
-        let Recorded { pid, start_time, boot_id } = recorded;
-        let pid = Some(pid).filter(|&pid| pid > 0).and_then(Pid::from_raw);
-        Ok(Self { pid: pid.ok_or("a pid is a positive number")?, start_time, boot_id })
+    fn try_from(record: &ProcessRecord) -> Result<Self, NotAProcess> {
+        let pid = i32::try_from(record.pid).ok().and_then(Pid::from_raw).ok_or(NotAProcess { pid: record.pid })?;
+        Ok(Self { pid, start_time: record.start_time, boot_id: record.boot_id.clone() })
     }
 }
 
@@ -104,8 +101,8 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
 }
 
 fn current_boot() -> io::Result<String> {
-    let path = Path::new("/proc/sys/kernel/random/boot_id");
-    Ok(std::fs::read_to_string(path)?.trim_end().to_owned())
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(boot_id.trim_end().to_owned())
 }
 
 #[cfg(test)]
@@ -128,13 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn records_round_trip_and_refuse_pids_that_mean_groups() {
+    fn records_round_trip_and_refuse_numbers_that_name_no_single_process() {
         let me = ProcessIdentity::of_self().unwrap();
-        let json = serde_json::to_string(&me).unwrap();
-        assert_eq!(serde_json::from_str::<ProcessIdentity>(&json).unwrap(), me);
-        for pid in ["0", "-1", "-42"] {
-            let json = format!(r#"{{"pid":{pid},"startTime":1,"bootId":"x"}}"#);
-            assert!(serde_json::from_str::<ProcessIdentity>(&json).is_err(), "{pid}");
+        let record = ProcessRecord::from(&me);
+        assert_eq!(ProcessIdentity::try_from(&record).unwrap(), me);
+        for pid in [0, u32::MAX, 1 << 31] {
+            let record = ProcessRecord { pid, ..record.clone() };
+            assert_eq!(ProcessIdentity::try_from(&record), Err(NotAProcess { pid }));
         }
     }
 }

@@ -8,13 +8,14 @@
 //! Signals: std resets the child's signal mask and `SIGPIPE`. A signal we *ignore* stays ignored in a child, so we
 //! handle signals instead (see [`super::detach::Detached::ignore_hangup`]).
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
 use std::os::unix::process::CommandExt as _;
 
+use pactify_core::AbsPath;
+use pactify_core::path::AbsPathError;
 use rustix::process::Pid;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
@@ -25,9 +26,9 @@ use super::reap::{self, Registration, Role};
 /// A program with everything it is started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
-    program: PathBuf,
+    program: AbsPath,
     arguments: Vec<OsString>,
-    directory: PathBuf,
+    directory: AbsPath,
     environment: ChildEnv,
 }
 
@@ -55,29 +56,24 @@ pub struct Pipes {
 /// Why a program was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// A program or directory named by a relative path.
-    #[error("{what} is not an absolute path: {}", path.display())]
-    Relative {
-        /// Which of the two.
-        what: &'static str,
-        /// The path given.
-        path: PathBuf,
-    },
+    /// A path that cannot be started from.
+    #[error("cannot start anything from this path")]
+    Path(#[from] AbsPathError),
     /// The working directory is not there, which the kernel would report as if the program were missing.
-    #[error("cannot start {} in {}", program.display(), directory.display())]
+    #[error("cannot start {program} in {directory}")]
     Directory {
         /// What was to be started.
-        program: PathBuf,
+        program: AbsPath,
         /// Where.
-        directory: PathBuf,
+        directory: AbsPath,
         /// The kernel's answer.
         source: io::Error,
     },
     /// The kernel refused.
-    #[error("cannot start {}", program.display())]
+    #[error("cannot start {program}")]
     Start {
         /// What was to be started.
-        program: PathBuf,
+        program: AbsPath,
         /// The kernel's answer.
         source: io::Error,
     },
@@ -85,17 +81,9 @@ pub enum SpawnError {
 
 impl Invocation {
     /// A program to be started in `directory`.
-    ///
-    /// # Errors
-    /// When one of the paths is relative.
-    pub fn new(
-        program: impl Into<PathBuf>,
-        directory: impl Into<PathBuf>,
-        environment: ChildEnv,
-    ) -> Result<Self, SpawnError> {
-        let program = absolute("program", program.into())?;
-        let directory = absolute("working directory", directory.into())?;
-        Ok(Self { program, arguments: Vec::new(), directory, environment })
+    #[must_use]
+    pub fn new(program: AbsPath, directory: AbsPath, environment: ChildEnv) -> Self {
+        Self { program, arguments: Vec::new(), directory, environment }
     }
 
     /// Adds an argument.
@@ -114,7 +102,7 @@ impl Invocation {
 
     /// The program.
     #[must_use]
-    pub fn program(&self) -> &Path {
+    pub fn program(&self) -> &AbsPath {
         &self.program
     }
 
@@ -159,15 +147,15 @@ impl Invocation {
 
     #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
     fn command(&self) -> std::process::Command {
-        let mut command = std::process::Command::new(&self.program);
-        command.args(&self.arguments).current_dir(&self.directory);
+        let mut command = std::process::Command::new(self.program.as_path());
+        command.args(&self.arguments).current_dir(self.directory.as_path());
         command.env_clear().envs(self.environment.variables());
         command
     }
 
     fn refused(&self, source: io::Error) -> SpawnError {
         let (program, directory) = (self.program.clone(), self.directory.clone());
-        match std::fs::metadata(&directory) {
+        match std::fs::metadata(directory.as_path()) {
             Ok(metadata) if metadata.is_dir() => SpawnError::Start { program, source },
             Ok(_) => SpawnError::Directory { program, directory, source: rustix::io::Errno::NOTDIR.into() },
             Err(source) => SpawnError::Directory { program, directory, source },
@@ -203,11 +191,4 @@ fn take_pipes(child: &mut tokio::process::Child) -> io::Result<Pipes> {
 fn pid(id: Option<u32>) -> io::Result<Pid> {
     let raw = id.and_then(|id| i32::try_from(id).ok());
     raw.and_then(Pid::from_raw).ok_or_else(|| io::Error::other("the child has no pid"))
-}
-
-fn absolute(what: &'static str, path: PathBuf) -> Result<PathBuf, SpawnError> {
-    if AsRef::<OsStr>::as_ref(&path).is_empty() || !path.is_absolute() {
-        return Err(SpawnError::Relative { what, path });
-    }
-    Ok(path)
 }

@@ -25,6 +25,7 @@
 mod claim;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -97,18 +98,30 @@ pub struct Survivor {
     pub reason: Survival,
 }
 
+impl fmt::Display for Survivor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Process { pid, command, .. } = &self.process;
+        write!(f, "{} (pid {pid}, {})", command.escape_debug(), self.reason)
+    }
+}
+
 /// Why a process survives a sweep.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Survival {
-    /// The kernel refused the signal: it runs as another user.
+    /// The kernel refused the signal.
+    #[error("runs as another user")]
     NotPermitted,
     /// It was killed, and the kernel holds it (a hung file system, a frozen control group).
+    #[error("killed, but held by the kernel")]
     Stuck,
     /// It was found in the last look, too late: the job forks faster than it can be killed.
+    #[error("started while the others were ended")]
     Late,
     /// The sweep was started from within the job; it does not end its own ancestors.
+    #[error("this command was started from it")]
     Ancestor,
     /// Signalling failed otherwise.
+    #[error("{0}")]
     Failed(String),
 }
 
@@ -333,15 +346,5 @@ fn wait_for_all(dying: &[OwnedFd], within: Duration) -> io::Result<()> {
 }
 
 fn name_all(survivors: &[Survivor]) -> String {
-    let names = survivors.iter().map(|Survivor { process, reason }| {
-        let why = match reason {
-            Survival::NotPermitted => "runs as another user",
-            Survival::Stuck => "held by the kernel",
-            Survival::Late => "started while the others were ended",
-            Survival::Ancestor => "this command was started from it",
-            Survival::Failed(error) => error,
-        };
-        format!("{} (pid {}, {why})", process.command.escape_debug(), process.pid)
-    });
-    names.collect::<Vec<_>>().join(", ")
+    survivors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
