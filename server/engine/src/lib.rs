@@ -1,3 +1,7 @@
-//! Effects.
+//! The effects of pactify: hosts, processes, journal, store, git, apply.
+//!
+//! Front ends call [`jobs::Jobs`]; everything else is below it. Decisions are not made here but in `pactify-core`.
+
 pub mod env;
+pub mod jobs;
 pub mod process;

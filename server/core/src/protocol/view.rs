@@ -1,0 +1,108 @@
+//! Values of the house as wire shapes: pure conversions, used by every front end.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
+
+use super::{BaseView, JobDetail, JobSummary, WaitingView};
+use crate::job::JobSpec;
+use crate::job::state::{Host, JobState};
+use crate::{AbsPath, display};
+
+/// What RFC 3986 leaves unescaped in a path.
+const PATH: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'@').remove(b'+');
+
+/// The `file:` URI of an absolute path.
+pub fn file_uri(path: &Path) -> String {
+    format!("file://{}", percent_encode(path.as_os_str().as_encoded_bytes(), PATH))
+}
+
+/// The absolute path behind a `file:` URI; `None` for another scheme, a foreign host or a relative path.
+pub fn path_of_uri(uri: &str) -> Option<AbsPath> {
+    use std::os::unix::ffi::OsStringExt as _;
+    let rest = uri.strip_prefix("file://")?;
+    let encoded = rest.strip_prefix("localhost").unwrap_or(rest);
+    let encoded = encoded.split(['?', '#']).next()?;
+    let bytes: Vec<u8> = percent_decode_str(encoded).collect();
+    if bytes.contains(&0) {
+        return None;
+    }
+    AbsPath::new(std::ffi::OsString::from_vec(bytes)).ok()
+}
+
+/// One job as a list shows it.
+pub fn summary(spec: &JobSpec, state: &JobState, host: Host) -> JobSummary {
+    let attempt = state.attempt.as_ref();
+    JobSummary {
+        id: spec.id.to_string(),
+        title: spec.brief.title(),
+        harness: spec.harness.to_string(),
+        model: spec.model.clone(),
+        access: spec.access,
+        repository: file_uri(spec.repository.worktree.as_path()),
+        base: BaseView { kind: spec.base.kind, commit: spec.base.commit.to_string() },
+        state: state.seen(host),
+        outcome: state.ended().map(|ended| ended.outcome),
+        disposition: state.disposition,
+        created_at: spec.created_at,
+        started_at: state.started_at,
+        ended_at: state.ended_at,
+        activity: state.activity.clone(),
+        waiting: attempt.and_then(|attempt| attempt.waiting.as_ref()).map(|waiting| WaitingView {
+            request_id: waiting.request.clone(),
+            title: display::neutral(&waiting.title).into_owned(),
+            since: waiting.since,
+        }),
+        changes: state.result.as_ref().map(|result| result.totals),
+        usage: attempt.and_then(|attempt| attempt.usage),
+        notices: state.notices.clone(),
+    }
+}
+
+/// One job, whole.
+pub fn detail(spec: &JobSpec, state: &JobState, host: Host) -> JobDetail {
+    let attempt = state.attempt.as_ref();
+    let ended = state.ended();
+    JobDetail {
+        summary: summary(spec, state, host),
+        brief: spec.brief.as_str().to_owned(),
+        worktree: state.tree.as_ref().map(|tree| file_uri(tree.path.as_path())),
+        session: attempt.and_then(|attempt| attempt.session.clone()),
+        harness_version: attempt.and_then(|attempt| attempt.harness_version.clone()),
+        actual_model: attempt.and_then(|attempt| attempt.actual_model.clone()),
+        attempt: attempt.map(|attempt| attempt.number.get()),
+        change_set: state.result.as_ref().map(|result| result.change_set.to_string()),
+        final_message: ended.and_then(|ended| ended.final_message.clone()),
+        error: ended.and_then(|ended| ended.failure.clone()),
+    }
+}
+
+/// How a progress line counts changes: `3 files, +10 −2`.
+pub fn totals_line(totals: crate::change::Totals) -> String {
+    let plural = if totals.files == 1 { "" } else { "s" };
+    let mut line = format!("{} file{plural}, +{} −{}", totals.files, totals.added, totals.deleted);
+    if totals.sensitive > 0 {
+        let _ = write!(line, ", {} sensitive", totals.sensitive);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_uris_translate_both_ways() {
+        for path in ["/", "/a/b.rs", "/with space/ä#?%.txt", "/a+b@c"] {
+            let uri = file_uri(Path::new(path));
+            assert_eq!(path_of_uri(&uri).unwrap().as_path(), Path::new(path), "{uri}");
+        }
+        assert_eq!(path_of_uri("file:///a%20b").unwrap().as_path(), Path::new("/a b"));
+        assert_eq!(path_of_uri("file://localhost/a").unwrap().as_path(), Path::new("/a"));
+        for uri in ["untitled:Untitled-1", "file://server/share", "file:///a/../b", "file:///a%00", "/a", "file:a"] {
+            assert!(path_of_uri(uri).is_none(), "{uri}");
+        }
+    }
+}
