@@ -1,1 +1,13 @@
-//! Test kit.
+//! The test kit: what the end-to-end tests need besides pactify itself.
+//!
+//! A test makes a [`sandbox::Sandbox`], starts programs in it as [`running::Running`], and waits for what they do with a
+//! deadline ([`rendezvous`]), never by sleeping. Doubles here are separate processes or values, never code inside what is
+//! tested: a scripted model [`provider`] for the real harness, and a scripted [`agent`] for what the real harness can't
+//! be made to do. Nothing here knows pactify's crates. The tests are in `tests/e2e/`.
+
+pub mod agent;
+pub mod outside;
+pub mod provider;
+pub mod rendezvous;
+pub mod running;
+pub mod sandbox;

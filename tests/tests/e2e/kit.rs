@@ -1,0 +1,5 @@
+//! The test kit tested by itself: what the other tests stand on.
+
+mod agent;
+mod provider;
+mod sandbox;

@@ -1,0 +1,3 @@
+//! The end-to-end tests: real processes, real sockets, real harnesses. One binary, one module per subject.
+
+mod kit;
