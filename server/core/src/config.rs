@@ -5,6 +5,7 @@
 //! engine's work; the reference for people (`docs/configuration.md`) is generated from these types' documentation.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +94,7 @@ pub struct Settings {
 }
 
 /// One harness's settings. Recorded with each job, so that a job means the same when it is recovered.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HarnessSettings {
     /// The program, where the person chose one.
@@ -164,6 +165,18 @@ impl HarnessSettings {
             }
         }
         Ok(Self { executable, model: raw.model, environment: raw.environment, config: raw.config })
+    }
+}
+
+impl fmt::Debug for HarnessSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HarnessSettings")
+            .field("executable", &self.executable)
+            .field("model", &self.model)
+            .field("environment", &self.environment)
+            // A provider's settings may hold what no log should.
+            .field("config", &self.config.keys().collect::<Vec<_>>())
+            .finish()
     }
 }
 

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::display;
 use crate::path::PathName;
 
 /// A refusal or an error, ready to be shown.
@@ -34,6 +35,16 @@ impl Failure {
     #[must_use]
     pub fn with_conflicts(mut self, conflicts: Vec<Conflict>) -> Self {
         self.conflicts = conflicts;
+        self
+    }
+
+    /// The same failure, with the last lines of what a program said about it: neutralised, bounded.
+    #[must_use]
+    pub fn quoting(mut self, output: &str) -> Self {
+        let said = display::neutral_block(display::tail(output.trim(), 400));
+        if !said.is_empty() {
+            self.message = format!("{}: {}", self.message, said.replace('\n', " · "));
+        }
         self
     }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::brief::Brief;
 use crate::config::HarnessSettings;
 use crate::job::access::{Access, Mode, ReadGrant, ReadOnly, Write, WriteGrant};
-use crate::job::event::{ExitRecord, Known};
+use crate::job::event::{ExitRecord, Known, Usage};
 use crate::job::outcome::Verdict;
 use crate::{AbsPath, Failure, JobId};
 
@@ -60,8 +60,25 @@ pub trait Harness: Send + Sync {
     /// The driver of one launch.
     fn driver(&self, request: &Request<'_>) -> Box<dyn Driver>;
 
-    /// Whether `failed` was refused because nobody is logged in, is a matter of [`Driver`]s; this asks beforehand:
-    /// arguments of a command that answers with exit code 0 when a login is there.
+    /// What a failed [`Preflight`] means, given how it ended (`None`: it ran into its limit) and the end of all that
+    /// it printed. A harness overrides this where the same command can fail for other reasons than the one checked.
+    fn preflight_failure(
+        &self,
+        _request: &Request<'_>,
+        preflight: &Preflight,
+        _exit: Option<ExitRecord>,
+        output: &str,
+    ) -> Failure {
+        preflight.failure.clone().quoting(output)
+    }
+
+    /// The variable by which a person moves this harness's own home; its value becomes [`Places::person_state`].
+    fn home_variable(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Asks for a login beforehand: arguments of a command that answers with exit code 0 when one is there. (That a
+    /// run was refused for want of a login is for its [`Driver`] to say.)
     fn login_probe(&self) -> Option<&'static [&'static str]> {
         None
     }
@@ -83,7 +100,18 @@ pub struct Request<'a> {
     /// The job's own directories.
     pub places: &'a Places,
     /// The session to go on with.
-    pub resume: Option<&'a str>,
+    pub resume: Option<Resume<'a>>,
+    /// The version that the program reported ([`Harness::parse_version`]), where it was asked.
+    pub version: Option<&'a str>,
+}
+
+/// A session that goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Resume<'a> {
+    /// The harness's own id of it.
+    pub session: &'a str,
+    /// What the session used before, over all its attempts: some harnesses count on from there.
+    pub used: Usage,
 }
 
 /// The directories of one job that a harness may know of.
@@ -97,6 +125,8 @@ pub struct Places {
     pub tmp: AbsPath,
     /// The person's own home directory, to link logins from.
     pub user_home: Option<AbsPath>,
+    /// Where the person keeps this harness's own state, when a variable says so ([`Harness::home_variable`]).
+    pub person_state: Option<AbsPath>,
 }
 
 /// A launch, together with what it is allowed. A `Plan<ReadOnly>` cannot hold a write grant.
@@ -174,7 +204,7 @@ pub struct PlannedLink {
 }
 
 /// A program's standard input.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Stdin {
     /// Nothing at all.
     Null,
@@ -191,7 +221,7 @@ pub struct Preflight {
     pub args: Vec<String>,
     /// How long it may take.
     pub limit: Duration,
-    /// What a failed check means; the end of its output is added to the message.
+    /// What a failed check means, unless [`Harness::preflight_failure`] knows better.
     pub failure: Failure,
 }
 
@@ -289,5 +319,16 @@ impl fmt::Debug for PlannedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Contents may hold settings of a provider.
         write!(f, "PlannedFile({}, {} bytes)", self.path, self.contents.len())
+    }
+}
+
+impl fmt::Debug for Stdin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("Null"),
+            // A brief is the person's own text: logs have no business with it.
+            Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
+            Self::Driver => f.write_str("Driver"),
+        }
     }
 }

@@ -1,9 +1,23 @@
-//! The codex CLI, driven by `codex exec --json`.
-use super::{Conclusion, Driver, Harness, HarnessName, Plan, Request, Step};
-use crate::Failure;
-use crate::job::access::{ReadGrant, ReadOnly, Write, WriteGrant};
+//! The codex CLI, driven by `codex exec --json` (facts: codex-cli 0.171 on Linux).
+//!
+//! This file plans: arguments, files, links, checks. [`config`] makes the configuration, [`driver`] understands the
+//! output, [`failure`] names what went wrong, [`launcher`] finds the program behind the npm launcher.
+
+mod config;
+mod driver;
+mod failure;
+mod launcher;
+mod stderr;
+
+use std::time::Duration;
+
+use super::{Driver, Harness, HarnessName, Launch, Plan, PlannedFile, PlannedLink, Preflight, Request, Resume, Stdin};
+use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::job::event::ExitRecord;
-use crate::job::outcome::Verdict;
+use crate::{AbsPath, Failure, FailureCode};
+
+/// The minor version that every statement of this module was observed with.
+pub const TESTED_VERSION: &str = "0.171";
 
 /// The codex CLI.
 #[derive(Clone, Copy, Debug)]
@@ -13,33 +27,147 @@ impl Harness for Codex {
     fn name(&self) -> HarnessName {
         HarnessName("codex".to_owned())
     }
+
     fn executables(&self) -> &'static [&'static str] {
         &["codex"]
     }
+
     fn install_hint(&self) -> &'static str {
         "npm install -g @openai/codex"
     }
+
     fn parse_version(&self, stdout: &str) -> Option<String> {
-        stdout.split_whitespace().last().map(str::to_owned)
+        let version = stdout.lines().find_map(|line| line.trim().strip_prefix("codex-cli "))?.trim();
+        let numbers = version.split(['-', '+']).next().unwrap_or_default();
+        let plain = numbers.split('.').count() == 3
+            && numbers.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+        (plain && version.len() <= 64 && version.bytes().all(|b| b.is_ascii_graphic())).then(|| version.to_owned())
     }
-    fn plan_write(&self, _request: &Request<'_>, _grant: WriteGrant) -> Result<Plan<Write>, Failure> {
-        Err(Failure::internal("codex is not planned yet"))
+
+    fn native_candidates(&self, executable: &AbsPath) -> Vec<AbsPath> {
+        launcher::native_candidates(executable, launcher::Arch::of_this_build())
     }
-    fn plan_read_only(&self, _request: &Request<'_>, _grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
-        Err(Failure::internal("codex is not planned yet"))
+
+    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
+        let launch = launch(request, &grant.tree, Access::Write, grant.network)?;
+        Ok(Plan::new(grant, launch))
     }
-    fn driver(&self, _request: &Request<'_>) -> Box<dyn Driver> {
-        Box::new(Silent)
+
+    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
+        let launch = launch(request, &grant.tree, Access::ReadOnly, false)?;
+        Ok(Plan::new(grant, launch))
+    }
+
+    fn driver(&self, request: &Request<'_>) -> Box<dyn Driver> {
+        Box::new(driver::ExecDriver::new(request))
+    }
+
+    fn preflight_failure(
+        &self,
+        request: &Request<'_>,
+        preflight: &Preflight,
+        exit: Option<ExitRecord>,
+        output: &str,
+    ) -> Failure {
+        failure::of_preflight(preflight, exit, output, &failure::Context::of(request))
+    }
+
+    fn home_variable(&self) -> Option<&'static str> {
+        Some("CODEX_HOME")
+    }
+
+    fn login_probe(&self) -> Option<&'static [&'static str]> {
+        Some(&["login", "status"])
     }
 }
 
-struct Silent;
+fn launch(request: &Request<'_>, tree: &AbsPath, access: Access, network: bool) -> Result<Launch, Failure> {
+    let places = request.places;
+    let tree_text = utf8(tree)?;
+    let config = config::generate(config::Job { request, tree: tree_text, access, network })?;
+    let mode = match access {
+        Access::Write => "workspace-write",
+        Access::ReadOnly => "read-only",
+    };
+    let mut keep_env = request.settings.environment.clone();
+    for variable in &config.provider.variables {
+        if !keep_env.contains(variable) {
+            keep_env.push(variable.clone());
+        }
+    }
+    Ok(Launch {
+        executable: request.executable.clone(),
+        args: arguments(request, tree_text, mode)?,
+        cwd: tree.clone(),
+        env: vec![
+            ("CODEX_HOME".to_owned(), utf8(&places.home)?.to_owned()),
+            // Not an ancestor of CODEX_HOME: codex makes no sandbox helpers below a temporary directory.
+            ("TMPDIR".to_owned(), utf8(&places.tmp)?.to_owned()),
+            ("PACTIFY_JOB".to_owned(), request.job.to_string()),
+        ],
+        keep_env,
+        files: vec![PlannedFile { path: places.home.join("config.toml"), contents: config.text }],
+        links: if config.provider.uses_login { login_link(request).into_iter().collect() } else { Vec::new() },
+        stdin: Stdin::Text(request.brief.as_str().to_owned()),
+        preflight: vec![sandbox_check(mode)],
+        // Mount points of the sandbox; a killed codex leaves them behind, empty.
+        leftovers: [".agents", ".aws", ".codex"].map(str::to_owned).to_vec(),
+    })
+}
 
-impl Driver for Silent {
-    fn on_line(&mut self, _line: &str) -> Vec<Step> {
-        Vec::new()
+/// `-` as the prompt makes codex read standard input to its end. A resume takes the flags of `exec` only before the
+/// word `resume`, and remembers neither mode nor directory.
+fn arguments(request: &Request<'_>, tree: &str, mode: &str) -> Result<Vec<String>, Failure> {
+    let model = request.model.or(request.settings.model.as_deref());
+    let model = model.map(|model| plain_argument("the model", model)).transpose()?;
+    let mut args = vec!["exec", "--json", "--strict-config", "-s", mode, "-C", tree];
+    if let Some(model) = model {
+        args.extend(["-m", model]);
     }
-    fn on_exit(&mut self, _exit: ExitRecord) -> Conclusion {
-        Conclusion { verdict: Verdict::Silent, final_message: None }
+    if let Some(Resume { session, .. }) = request.resume {
+        args.extend(["resume", plain_argument("the session", session)?]);
     }
+    args.push("-");
+    Ok(args.into_iter().map(str::to_owned).collect())
+}
+
+/// `text`, unless a program could take it for a flag or nothing could print it.
+fn plain_argument<'t>(what: &str, text: &'t str) -> Result<&'t str, Failure> {
+    let plain = (1..=200).contains(&text.len()) && !text.starts_with('-') && !text.chars().any(char::is_control);
+    if plain {
+        return Ok(text);
+    }
+    let shown = crate::display::headline(text, 60);
+    Err(Failure::new(
+        FailureCode::InvalidParams,
+        format!("{what} {shown:?} is no name that codex could take"),
+        "name one of 1 to 200 characters that does not start with '-'",
+    ))
+}
+
+/// The login file as a link, never a copy: codex refreshes through the link, and a refresh that lands in a copy would
+/// spend the person's only refresh token.
+fn login_link(request: &Request<'_>) -> Option<PlannedLink> {
+    let places = request.places;
+    let state = places.person_state.clone().or_else(|| places.user_home.as_ref().map(|home| home.join(".codex")))?;
+    Some(PlannedLink { at: places.home.join("auth.json"), target: state.join("auth.json"), refreshed: true })
+}
+
+/// Without a working sandbox codex fails every command of the agent and still ends well: asked for beforehand.
+fn sandbox_check(mode: &str) -> Preflight {
+    Preflight {
+        args: ["sandbox", "-c", &format!("sandbox_mode=\"{mode}\""), "--", "true"].map(str::to_owned).to_vec(),
+        limit: Duration::from_secs(15),
+        failure: failure::no_sandbox(),
+    }
+}
+
+fn utf8(path: &AbsPath) -> Result<&str, Failure> {
+    path.as_path().to_str().ok_or_else(|| {
+        Failure::new(
+            FailureCode::InvalidConfig,
+            format!("{path} is not UTF-8, which codex's configuration must be"),
+            "set PACTIFY_HOME to a directory with a plain name",
+        )
+    })
 }

@@ -1,0 +1,236 @@
+//! The `config.toml` of a job: the base, the person's settings over it, then what the job decides.
+//!
+//! The person's settings are in codex's own terms and merged key by key. [`LOCKS`] names the keys by which they
+//! could undo what pactify promises about a job; setting one is refused by name, never ignored. Which file the text
+//! goes to, and the arguments beside it, are [`super`]'s business.
+
+use toml::{Table, Value};
+
+use super::super::Request;
+use crate::job::access::Access;
+use crate::{Failure, FailureCode, JobId};
+
+const BASE: &str = include_str!("base.toml");
+
+/// What the configuration is generated for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job<'a> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) tree: &'a str,
+    pub(super) access: Access,
+    pub(super) network: bool,
+}
+
+/// The provider that a configuration chooses, as far as the launch must know it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Provider {
+    /// Variables that hold its key or headers.
+    pub(super) variables: Vec<String>,
+    /// Whether it uses the person's codex login.
+    pub(super) uses_login: bool,
+}
+
+/// A configuration, ready to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Config {
+    pub(super) text: String,
+    pub(super) provider: Provider,
+}
+
+/// A key that the person's settings may not set, because a promise hangs on it.
+struct Lock {
+    /// Its path; `*` stands for any one key. Everything below it is locked as well.
+    path: &'static [&'static str],
+    /// The jobs for which it is locked.
+    on: On,
+    /// What it would do.
+    why: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum On {
+    EveryJob,
+    ReadOnlyJobs,
+}
+
+const fn lock(path: &'static [&'static str], on: On, why: &'static str) -> Lock {
+    Lock { path, on, why }
+}
+
+const MODE: &str = "the job's access mode decides it";
+const OUTSIDE: &str = "it starts programs outside codex's sandbox";
+const SECRET: &str = "a secret written here would be copied into every job's record; name a variable with \
+                      `env_key` or `env_http_headers` instead";
+const ENVIRONMENT: &str = "it keeps keys and pactify's mark in order in the environment of the agent's commands";
+
+const LOCKS: &[Lock] = &[
+    lock(&["approval_policy"], On::EveryJob, "nobody is there to be asked, and an approval lifts the sandbox"),
+    lock(&["approvals_reviewer"], On::EveryJob, "nobody is there to be asked, and an approval lifts the sandbox"),
+    lock(&["sandbox_mode"], On::EveryJob, MODE),
+    lock(&["default_permissions"], On::EveryJob, MODE),
+    lock(&["permissions"], On::EveryJob, MODE),
+    lock(&["sandbox_workspace_write"], On::EveryJob, MODE),
+    lock(&["profile"], On::EveryJob, "a profile can replace every other setting"),
+    lock(&["profiles"], On::EveryJob, "a profile can replace every other setting"),
+    lock(&["projects"], On::EveryJob, "a trusted project's own configuration starts programs outside the sandbox"),
+    lock(&["hooks"], On::EveryJob, OUTSIDE),
+    lock(&["notify"], On::EveryJob, OUTSIDE),
+    lock(&["features", "hooks"], On::EveryJob, OUTSIDE),
+    lock(&["features", "shell_snapshot"], On::EveryJob, OUTSIDE),
+    lock(&["features", "daemon_auto_start"], On::EveryJob, "a daemon would outlive the job"),
+    lock(&["features", "use_legacy_landlock"], On::EveryJob, "it replaces the sandbox that the preflight checked"),
+    lock(&["features", "unbounded_connection_retries"], On::EveryJob, "a job without a provider would never end"),
+    lock(&["cli_auth_credentials_store"], On::EveryJob, "the job's home links to the person's login file"),
+    lock(&["sqlite_home"], On::EveryJob, "the job's state belongs in its private home"),
+    lock(&["log_dir"], On::EveryJob, "the job's state belongs in its private home"),
+    lock(&["shell_environment_policy", "exclude"], On::EveryJob, ENVIRONMENT),
+    lock(&["shell_environment_policy", "ignore_default_excludes"], On::EveryJob, ENVIRONMENT),
+    lock(&["shell_environment_policy", "include_only"], On::EveryJob, ENVIRONMENT),
+    lock(&["shell_environment_policy", "set", "PACTIFY_JOB"], On::EveryJob, ENVIRONMENT),
+    lock(&["model_providers", "*", "experimental_bearer_token"], On::EveryJob, SECRET),
+    lock(&["model_providers", "*", "http_headers", "authorization"], On::EveryJob, SECRET),
+    lock(&["model_providers", "*", "http_headers", "api-key"], On::EveryJob, SECRET),
+    lock(&["model_providers", "*", "http_headers", "x-api-key"], On::EveryJob, SECRET),
+    lock(&["mcp_servers"], On::ReadOnlyJobs, OUTSIDE),
+    lock(&["plugins"], On::ReadOnlyJobs, OUTSIDE),
+    lock(&["marketplaces"], On::ReadOnlyJobs, OUTSIDE),
+    lock(&["features", "apps"], On::ReadOnlyJobs, "its tools act outside codex's sandbox"),
+    lock(&["features", "plugins"], On::ReadOnlyJobs, OUTSIDE),
+    lock(&["features", "remote_plugin"], On::ReadOnlyJobs, OUTSIDE),
+    lock(&["features", "browser_use"], On::ReadOnlyJobs, "its tools act outside codex's sandbox"),
+    lock(&["features", "computer_use"], On::ReadOnlyJobs, "its tools act outside codex's sandbox"),
+];
+
+/// The configuration of `job`, or the person's setting that stands in its way.
+pub(super) fn generate(job: Job<'_>) -> Result<Config, Failure> {
+    let mut config: Table =
+        BASE.parse().map_err(|error| Failure::internal(format!("codex's base configuration: {error}")))?;
+    let network = nest("sandbox_workspace_write", "network_access", job.network.into());
+    merge(&mut config, &network, &mut Vec::new())?;
+
+    let wanted = &job.request.settings.config;
+    refuse_locked(wanted, &config, job.access, &mut Vec::new())?;
+    merge(&mut config, wanted, &mut Vec::new())?;
+
+    let provider = provider(&config);
+    for decided in [mark(job.request.job), hidden(&config, job.request, &provider), untrusted(job.tree)] {
+        merge(&mut config, &decided, &mut Vec::new())?;
+    }
+    Ok(Config { text: config.to_string(), provider })
+}
+
+/// The mark that keeps a job from starting jobs: set here, it survives every other environment policy.
+fn mark(job: &JobId) -> Table {
+    let set = nest("set", "PACTIFY_JOB", job.as_str().into());
+    Table::from_iter([("shell_environment_policy".to_owned(), Value::Table(set))])
+}
+
+/// Keeps what is let through to codex from the agent's commands: a key's name need not match a pattern of the base.
+fn hidden(config: &Table, request: &Request<'_>, provider: &Provider) -> Table {
+    let policy = config.get("shell_environment_policy").and_then(|policy| policy.get("exclude"));
+    let patterns = policy.and_then(Value::as_array).into_iter().flatten().cloned();
+    let names = request.settings.environment.iter().chain(&provider.variables);
+    let mut exclude: Vec<Value> = patterns.collect();
+    for name in names.map(|name| Value::from(name.as_str())) {
+        if !exclude.contains(&name) {
+            exclude.push(name);
+        }
+    }
+    nest("shell_environment_policy", "exclude", exclude.into())
+}
+
+/// Otherwise the repository's own `.codex/config.toml` could start MCP servers outside the sandbox.
+fn untrusted(tree: &str) -> Table {
+    let project = Table::from_iter([("trust_level".to_owned(), "untrusted".into())]);
+    nest("projects", tree, Value::Table(project))
+}
+
+fn nest(outer: &str, inner: &str, value: Value) -> Table {
+    let below = Table::from_iter([(inner.to_owned(), value)]);
+    Table::from_iter([(outer.to_owned(), Value::Table(below))])
+}
+
+/// Refuses the first locked key of `wanted`, unless it says what `planned` says anyway or only tightens it.
+fn refuse_locked<'a>(
+    wanted: &'a Table,
+    planned: &Table,
+    access: Access,
+    path: &mut Vec<&'a str>,
+) -> Result<(), Failure> {
+    for (key, value) in wanted {
+        path.push(key);
+        let same = planned.get(key) == Some(value) || tightens(path, value);
+        match (value, locked(path, access)) {
+            _ if same => {}
+            (Value::Table(inner), found) if found.is_none() || planned.get(key).is_some_and(Value::is_table) => {
+                let empty = Table::new();
+                let below = planned.get(key).and_then(Value::as_table).unwrap_or(&empty);
+                refuse_locked(inner, below, access, path)?;
+            }
+            (_, Some(lock)) => return Err(refused(path, lock)),
+            (_, None) => {}
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+fn tightens(path: &[&str], value: &Value) -> bool {
+    path == ["sandbox_workspace_write", "network_access"] && value.as_bool() == Some(false)
+}
+
+fn locked(path: &[&str], access: Access) -> Option<&'static Lock> {
+    let matches = |lock: &Lock| {
+        lock.path.len() <= path.len()
+            && lock.path.iter().zip(path).all(|(want, have)| *want == "*" || want.eq_ignore_ascii_case(have))
+    };
+    LOCKS.iter().find(|lock| (lock.on == On::EveryJob || access == Access::ReadOnly) && matches(lock))
+}
+
+fn refused(path: &[&str], lock: &Lock) -> Failure {
+    let key = path.join(".");
+    let jobs = if lock.on == On::ReadOnlyJobs { " for a read-only job" } else { "" };
+    Failure::new(
+        FailureCode::InvalidConfig,
+        format!("[harnesses.codex.config] may not set `{key}`{jobs}: {}", lock.why),
+        format!("take `{key}` out of [harnesses.codex.config] in pactify's configuration"),
+    )
+}
+
+/// Puts `wanted` over `config`, table by table; a table is never replaced by something else.
+fn merge<'a>(config: &mut Table, wanted: &'a Table, path: &mut Vec<&'a str>) -> Result<(), Failure> {
+    for (key, value) in wanted {
+        path.push(key);
+        match (config.get_mut(key), value) {
+            (Some(Value::Table(below)), Value::Table(inner)) => merge(below, inner, path)?,
+            (Some(Value::Table(_)), _) => {
+                let key = path.join(".");
+                return Err(Failure::new(
+                    FailureCode::InvalidConfig,
+                    format!("[harnesses.codex.config] `{key}` must be a table, not a {}", value.type_str()),
+                    format!("correct `{key}` in [harnesses.codex.config] in pactify's configuration"),
+                ));
+            }
+            _ => {
+                config.insert(key.clone(), value.clone());
+            }
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+/// The provider that `config` chooses.
+pub(super) fn provider(config: &Table) -> Provider {
+    let chosen = config.get("model_provider").and_then(Value::as_str).unwrap_or("openai");
+    let Some(provider) = config.get("model_providers").and_then(|all| all.get(chosen)) else {
+        return Provider { variables: Vec::new(), uses_login: chosen == "openai" };
+    };
+    let key = provider.get("env_key").and_then(Value::as_str);
+    let headers = provider.get("env_http_headers").and_then(Value::as_table);
+    let headers = headers.into_iter().flat_map(|table| table.values().filter_map(Value::as_str));
+    Provider {
+        variables: key.into_iter().chain(headers).map(str::to_owned).collect(),
+        uses_login: provider.get("requires_openai_auth").and_then(Value::as_bool).unwrap_or(false),
+    }
+}

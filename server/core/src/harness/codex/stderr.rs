@@ -1,0 +1,129 @@
+//! What codex says on standard error: facts that `--json` leaves out, among much noise.
+//!
+//! [`Line::of`] sorts one line; [`Tail`] remembers the last ones that could explain a failure. What they mean for
+//! the job is decided in [`super::driver`] and [`super::failure`].
+
+use std::collections::VecDeque;
+
+const LINE_MAX: usize = 1024;
+const LINES_MAX: usize = 24;
+
+/// One line of standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line<'l> {
+    /// Says nothing about the job.
+    Noise,
+    /// A tool call was refused before it started; no event tells of it.
+    ToolRefused(&'l str),
+    /// The login could not be refreshed.
+    LoginNotRefreshed(&'l str),
+    /// codex could not make the helpers that its sandbox needs.
+    NoSandboxHelpers(&'l str),
+    /// Anything else.
+    Other(&'l str),
+}
+
+impl<'l> Line<'l> {
+    pub(super) fn of(line: &'l str) -> Self {
+        let line = line.trim_end();
+        if let Some((target, message)) = logged_error(line) {
+            return match target {
+                "codex_core::tools::router" => Self::ToolRefused(message.strip_prefix("error=").unwrap_or(message)),
+                "codex_login::auth::manager" => match message.strip_prefix("Failed to refresh token: ") {
+                    Some(reason) => Self::LoginNotRefreshed(reason),
+                    None => Self::Noise,
+                },
+                _ => Self::Other(line),
+            };
+        }
+        if line.starts_with("WARNING: ") && line.contains("could not create PATH aliases") {
+            return Self::NoSandboxHelpers(line);
+        }
+        if is_noise(line) { Self::Noise } else { Self::Other(line) }
+    }
+}
+
+/// The last lines that could explain a failure, bounded.
+#[derive(Debug, Default)]
+pub(super) struct Tail(VecDeque<String>);
+
+impl Tail {
+    pub(super) fn push(&mut self, line: &str) {
+        if self.0.len() == LINES_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(head(line, LINE_MAX).to_owned());
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.0.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The first `max` bytes of `text`, up to a character boundary.
+pub(super) fn head(text: &str, max: usize) -> &str {
+    let mut end = text.len().min(max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Target and message of a log line: `2026-11-29T13:45:01.795453Z ERROR codex_core::tools::router: error=…`.
+fn logged_error(line: &str) -> Option<(&str, &str)> {
+    let (time, rest) = line.split_once(' ')?;
+    let dated = time.len() >= 20 && time.as_bytes()[0].is_ascii_digit() && time.ends_with('Z');
+    rest.trim_start().strip_prefix("ERROR ").filter(|_| dated)?.split_once(": ")
+}
+
+fn is_noise(line: &str) -> bool {
+    let text = line.trim_start();
+    let frame = || text.split_once(": <unknown>").is_some_and(|(n, _)| n.bytes().all(|b| b.is_ascii_digit()));
+    text.is_empty()
+        || matches!(
+            text,
+            "Reading additional input from stdin..." | "Reading prompt from stdin..." | "Stack backtrace:"
+        )
+        || text.starts_with("warning: Untrusted project-local configuration is disabled.")
+        || frame()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_sorted_by_what_they_say() {
+        for (line, expect) in [
+            ("", Line::Noise),
+            ("Reading additional input from stdin...", Line::Noise),
+            ("   7: <unknown>", Line::Noise),
+            (
+                "2026-11-29T13:45:01.795453Z ERROR codex_core::tools::router: error=unsupported call: x",
+                Line::ToolRefused("unsupported call: x"),
+            ),
+            (
+                "2026-11-29T13:37:16.645289Z ERROR codex_login::auth::manager: Failed to refresh token status=401",
+                Line::Noise,
+            ),
+            (
+                "2026-11-29T13:37:16.645289Z ERROR codex_login::auth::manager: Failed to refresh token: used up",
+                Line::LoginNotRefreshed("used up"),
+            ),
+            ("ERROR codex_core::tools::router: error=x", Line::Other("ERROR codex_core::tools::router: error=x")),
+            ("Error: Model provider `nope` not found", Line::Other("Error: Model provider `nope` not found")),
+        ] {
+            assert_eq!(Line::of(line), expect, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn the_tail_is_bounded() {
+        let mut tail = Tail::default();
+        for n in 0..1000 {
+            tail.push(&format!("{n} {}", "ä".repeat(5000)));
+        }
+        assert!(tail.text().len() <= LINES_MAX * (LINE_MAX + 1));
+        assert!(tail.text().starts_with("976 "));
+    }
+}

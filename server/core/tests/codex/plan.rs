@@ -1,0 +1,185 @@
+//! What is run, written and linked: golden, because every word of it was measured against the real program.
+
+use pactify_core::harness::codex::Codex;
+use pactify_core::harness::{Harness, Launch, Resume};
+use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
+use pactify_core::job::event::Usage;
+use pactify_core::{Failure, FailureCode};
+
+use crate::request::{Asked, path};
+
+const GATEWAY: &str = r#"
+    [harnesses.codex]
+    model = "gpt-5.5"
+    environment = ["PROXY_CERTS"]
+    [harnesses.codex.config]
+    model_provider = "gateway"
+    web_search = "live"
+    [harnesses.codex.config.model_providers.gateway]
+    name = "Gateway"
+    base_url = "https://llm.example.com/v1"
+    env_key = "GATEWAY"
+    env_http_headers = { X-Team = "GATEWAY_TEAM" }
+"#;
+
+fn launch(asked: &Asked, access: Access) -> Result<Launch, Failure> {
+    let tree = asked.places.tree.clone();
+    match access {
+        Access::Write => Codex.plan_write(&asked.request(), WriteGrant { tree, network: true }).map(|p| p.into_launch()),
+        Access::ReadOnly => Codex.plan_read_only(&asked.request(), ReadGrant { tree }).map(|p| p.into_launch()),
+    }
+}
+
+/// The launch, with the configuration in full.
+fn shown(launch: &Launch) -> String {
+    let files = launch.files.iter().map(|file| format!("--- {}\n{}", file.path, file.contents));
+    format!("{launch:#?}\n{}", files.collect::<String>())
+}
+
+#[test]
+fn a_write_job() {
+    insta::assert_snapshot!(shown(&launch(&Asked::plain(), Access::Write).unwrap()));
+}
+
+#[test]
+fn a_read_only_job() {
+    insta::assert_snapshot!(shown(&launch(&Asked::plain(), Access::ReadOnly).unwrap()));
+}
+
+#[test]
+fn a_resumed_job_with_a_model() {
+    let resume = Resume { session: "01a22781-2a52-7562-8fae-4faeefbc4bbd", used: Usage::default() };
+    let asked = Asked { resume: Some(resume), model: Some("gpt-6.2-sol"), ..Asked::plain() };
+    let launch = launch(&asked, Access::ReadOnly).unwrap();
+    insta::assert_snapshot!(launch.args.join(" "), @"exec --json --strict-config -s read-only -C /home/u/.pactify/jobs/j/tree -m gpt-6.2-sol resume 01a22781-2a52-7562-8fae-4faeefbc4bbd -");
+}
+
+#[test]
+fn a_job_at_a_provider_of_the_persons_own() {
+    insta::assert_snapshot!(shown(&launch(&Asked::configured(GATEWAY), Access::Write).unwrap()));
+}
+
+#[test]
+fn the_login_is_linked_from_where_the_person_keeps_it_and_only_if_the_provider_wants_it() {
+    let target = |asked: &Asked| {
+        launch(asked, Access::Write).unwrap().links.first().map(|link| (link.target.clone(), link.refreshed))
+    };
+    let mut asked = Asked::plain();
+    assert_eq!(target(&asked), Some((path("/home/u/.codex/auth.json"), true)));
+    asked.places.person_state = Some(path("/data/codex"));
+    assert_eq!(target(&asked), Some((path("/data/codex/auth.json"), true)));
+
+    assert_eq!(target(&Asked::configured(GATEWAY)), None);
+    let with_login = format!("{GATEWAY}\nrequires_openai_auth = true");
+    assert!(target(&Asked::configured(&with_login)).is_some());
+}
+
+#[test]
+fn settings_that_would_break_a_promise_are_refused_by_name() {
+    let every_job = [
+        ("approval_policy = \"on-request\"", "approval_policy"),
+        ("sandbox_mode = \"danger-full-access\"", "sandbox_mode"),
+        ("default_permissions = \"x\"", "default_permissions"),
+        ("permissions.x.extends = \":workspace\"", "permissions"),
+        ("sandbox_workspace_write.writable_roots = [\"/\"]", "sandbox_workspace_write.writable_roots"),
+        ("sandbox_workspace_write.exclude_slash_tmp = false", "sandbox_workspace_write.exclude_slash_tmp"),
+        ("sandbox_workspace_write = 1", "sandbox_workspace_write"),
+        ("profile = \"x\"", "profile"),
+        ("profiles.x.approval_policy = \"never\"", "profiles"),
+        ("projects.\"/repo\".trust_level = \"trusted\"", "projects./repo"),
+        ("hooks.PreToolUse = []", "hooks"),
+        ("notify = [\"sh\"]", "notify"),
+        ("features.hooks = true", "features.hooks"),
+        ("features.\"Hooks\" = true", "features.Hooks"),
+        ("features.shell_snapshot = true", "features.shell_snapshot"),
+        ("features.daemon_auto_start = true", "features.daemon_auto_start"),
+        ("features.use_legacy_landlock = true", "features.use_legacy_landlock"),
+        ("features.unbounded_connection_retries = true", "features.unbounded_connection_retries"),
+        ("cli_auth_credentials_store = \"keyring\"", "cli_auth_credentials_store"),
+        ("shell_environment_policy.exclude = []", "shell_environment_policy.exclude"),
+        ("shell_environment_policy.include_only = [\"PATH\"]", "shell_environment_policy.include_only"),
+        ("shell_environment_policy.set.PACTIFY_JOB = \"\"", "shell_environment_policy.set.PACTIFY_JOB"),
+        ("model_providers.x.experimental_bearer_token = \"t\"", "model_providers.x.experimental_bearer_token"),
+        ("model_providers.x.http_headers.Authorization = \"t\"", "model_providers.x.http_headers.Authorization"),
+        ("features = false", "features"),
+    ];
+    for (setting, named) in every_job {
+        let asked = Asked::configured(&format!("[harnesses.codex.config]\n{setting}"));
+        for access in [Access::Write, Access::ReadOnly] {
+            let failure = launch(&asked, access).unwrap_err();
+            assert_eq!(failure.code, FailureCode::InvalidConfig, "{setting}");
+            assert!(failure.message.contains(&format!("`{named}`")), "{setting}: {}", failure.message);
+        }
+    }
+}
+
+#[test]
+fn what_acts_outside_the_sandbox_is_refused_for_read_only_jobs_alone() {
+    for setting in [
+        "mcp_servers.x.command = \"x\"",
+        "features.plugins = true",
+        "features.apps = true",
+        "features.computer_use = true",
+        "plugins.x.enabled = true",
+    ] {
+        let asked = Asked::configured(&format!("[harnesses.codex.config]\n{setting}"));
+        assert!(launch(&asked, Access::Write).is_ok(), "{setting}");
+        let failure = launch(&asked, Access::ReadOnly).unwrap_err();
+        assert!(failure.message.contains("read-only"), "{setting}: {}", failure.message);
+    }
+}
+
+#[test]
+fn a_locked_key_may_repeat_what_is_planned_or_tighten_it() {
+    for setting in [
+        "approval_policy = \"never\"",
+        "features.hooks = false",
+        "sandbox_workspace_write.network_access = false",
+        "sandbox_workspace_write = { exclude_slash_tmp = true }",
+    ] {
+        let asked = Asked::configured(&format!("[harnesses.codex.config]\n{setting}"));
+        assert!(launch(&asked, Access::Write).is_ok(), "{setting}");
+    }
+    let offline = Asked::configured("[harnesses.codex.config]\nsandbox_workspace_write.network_access = false");
+    let config = &launch(&offline, Access::Write).unwrap().files[0].contents;
+    assert!(config.contains("network_access = false"), "{config}");
+
+    let widened = Asked::configured("[harnesses.codex.config]\nsandbox_workspace_write.network_access = true");
+    assert!(launch(&widened, Access::ReadOnly).is_err());
+}
+
+#[test]
+fn names_that_could_be_flags_are_refused() {
+    for bad in ["", "--dangerously-bypass-approvals-and-sandbox", "a\nb", "a\0b"] {
+        let asked = Asked { model: Some(bad), ..Asked::plain() };
+        assert_eq!(launch(&asked, Access::Write).unwrap_err().code, FailureCode::InvalidParams, "{bad:?}");
+        let resume = Resume { session: bad, used: Usage::default() };
+        let asked = Asked { resume: Some(resume), ..Asked::plain() };
+        assert_eq!(launch(&asked, Access::Write).unwrap_err().code, FailureCode::InvalidParams, "{bad:?}");
+    }
+}
+
+#[test]
+fn neither_settings_nor_brief_are_shown_in_debug_output() {
+    let asked = Asked::configured("[harnesses.codex.config]\nmodel_providers.x.http_headers.X-Tag = \"canary-7\"");
+    let launch = launch(&asked, Access::Write).unwrap();
+    assert!(launch.files[0].contents.contains("canary-7"));
+    for shown in [format!("{launch:?}"), format!("{:?}", asked.settings)] {
+        assert!(!shown.contains("canary-7"), "{shown}");
+        assert!(!shown.contains("Fix the parser"), "{shown}");
+    }
+}
+
+#[test]
+fn versions_are_read_from_the_line_that_names_codex() {
+    for (stdout, expect) in [
+        ("codex-cli 0.171.0\n", Some("0.171.0")),
+        ("WARNING: something\ncodex-cli 0.172.0-alpha.3\n", Some("0.172.0-alpha.3")),
+        ("0.171.0\n", None),
+        ("codex-cli latest\n", None),
+        ("codex-cli 1.2\n", None),
+        ("", None),
+    ] {
+        assert_eq!(Codex.parse_version(stdout).as_deref(), expect, "{stdout:?}");
+    }
+}
