@@ -1,5 +1,7 @@
 //! The codex harness, from outside: what it plans, how it understands recorded runs, what hostile output does to it.
 
+#![expect(clippy::unwrap_used, reason = "a test whose set-up fails has failed")]
+
 #[path = "codex/plan.rs"]
 mod plan;
 #[path = "codex/request.rs"]

@@ -25,7 +25,9 @@ const GATEWAY: &str = r#"
 fn launch(asked: &Asked, access: Access) -> Result<Launch, Failure> {
     let tree = asked.places.tree.clone();
     match access {
-        Access::Write => Codex.plan_write(&asked.request(), WriteGrant { tree, network: true }).map(|p| p.into_launch()),
+        Access::Write => {
+            Codex.plan_write(&asked.request(), WriteGrant { tree, network: true }).map(|p| p.into_launch())
+        }
         Access::ReadOnly => Codex.plan_read_only(&asked.request(), ReadGrant { tree }).map(|p| p.into_launch()),
     }
 }

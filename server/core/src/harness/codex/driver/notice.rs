@@ -64,7 +64,8 @@ impl Notices {
     pub(super) fn about(&mut self, work: Work) -> Vec<Step> {
         let Work { succeeded, failed, unsandboxed } = work;
         if unsandboxed > 0 {
-            let note = format!("codex's sandbox could not start {unsandboxed} of {} steps", succeeded.saturating_add(failed));
+            let note =
+                format!("codex's sandbox could not start {unsandboxed} of {} steps", succeeded.saturating_add(failed));
             return self.once("codex-sandbox-failed", &note);
         }
         if succeeded == 0 && failed > 0 {
