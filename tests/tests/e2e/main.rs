@@ -1,3 +1,4 @@
 //! The end-to-end tests: real processes, real sockets, real harnesses. One binary, one module per subject.
 
 mod kit;
+mod transport;
