@@ -4,5 +4,7 @@
 
 #[path = "codex/plan.rs"]
 mod plan;
+#[path = "codex/replay.rs"]
+mod replay;
 #[path = "codex/request.rs"]
 mod request;

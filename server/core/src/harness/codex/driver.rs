@@ -38,7 +38,7 @@ pub(super) struct ExecDriver {
     turn: Turn,
     final_message: Option<String>,
     /// The last `error` event, until something shows whether it was the end.
-    last_error: Option<String>,
+    trouble: Option<Trouble>,
     work: Work,
     notices: Notices,
     stderr: Tail,
@@ -51,6 +51,15 @@ enum Turn {
     Open,
     Completed,
     Failed(String),
+}
+
+/// An `error` event, which may or may not be the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Trouble {
+    /// codex tries again; people were told.
+    Retrying(String),
+    /// Nothing more was said.
+    Untold(String),
 }
 
 /// What became of the commands and edits of the turn.
@@ -71,7 +80,7 @@ impl ExecDriver {
             tree: format!("{}/", tree.trim_end_matches('/')),
             turn: Turn::Open,
             final_message: None,
-            last_error: None,
+            trouble: None,
             work: Work::default(),
             notices: Notices::default(),
             stderr: Tail::default(),
@@ -83,7 +92,10 @@ impl ExecDriver {
         let mut steps = match kind {
             "turn.failed" | "error" => Vec::new(),
             // The run goes on after it: the error was no end, but people should know of it.
-            _ => self.last_error.take().map(|error| self.notices.warning(&error)).into_iter().flatten().collect(),
+            _ => match self.trouble.take() {
+                Some(Trouble::Untold(message)) => self.notices.warning(&message),
+                _ => Vec::new(),
+            },
         };
         match kind {
             "thread.started" => steps.extend(self.session(text(event, "thread_id"))),
@@ -95,8 +107,8 @@ impl ExecDriver {
             }
             "turn.failed" => {
                 let message = event.pointer("/error/message").and_then(Value::as_str);
-                let message = message.map(str::to_owned).or(self.last_error.take());
-                self.turn = Turn::Failed(head(&message.unwrap_or_default(), MESSAGE_MAX).to_owned());
+                let message = message.or(self.trouble.as_ref().map(Trouble::message)).unwrap_or_default();
+                self.turn = Turn::Failed(head(message, MESSAGE_MAX).to_owned());
             }
             "error" => steps.extend(self.error(text(event, "message"))),
             "item.started" | "item.updated" | "item.completed" => {
@@ -148,12 +160,11 @@ impl ExecDriver {
     /// An `error` event is not the end: codex reports each of its retries as one.
     fn error(&mut self, message: &str) -> Vec<Step> {
         let message = head(message, MESSAGE_MAX);
-        self.last_error = None;
         if let Some(attempt) = message.strip_prefix("Reconnecting... ") {
-            self.last_error = Some(reason(attempt).to_owned());
+            self.trouble = Some(Trouble::Retrying(reason(attempt).to_owned()));
             return self.notices.retry(message);
         }
-        self.last_error = Some(message.to_owned());
+        self.trouble = Some(Trouble::Untold(message.to_owned()));
         Vec::new()
     }
 
@@ -189,9 +200,9 @@ impl ExecDriver {
             }
             (Turn::Completed, ExitRecord::Code(0)) => Verdict::Completed,
             (Turn::Open, ExitRecord::Code(0)) => Verdict::Silent,
-            (Turn::Completed, _) => Verdict::Failed(failure::of_exit(exit, &self.stderr.text(), &self.context)),
-            (Turn::Open, _) => Verdict::Failed(match &self.last_error {
-                Some(message) => failure::of_turn(message, &self.context),
+            (Turn::Completed, _) => Verdict::Failed(failure::of_late_exit(exit, &self.stderr.text())),
+            (Turn::Open, _) => Verdict::Failed(match &self.trouble {
+                Some(trouble) => failure::of_turn(trouble.message(), &self.context),
                 None => failure::of_exit(exit, &self.stderr.text(), &self.context),
             }),
         }
@@ -248,6 +259,14 @@ impl Driver for ExecDriver {
 
     fn on_exit(&mut self, exit: ExitRecord) -> Conclusion {
         Conclusion { verdict: self.verdict(exit), final_message: self.final_message.take() }
+    }
+}
+
+impl Trouble {
+    fn message(&self) -> &str {
+        match self {
+            Self::Retrying(message) | Self::Untold(message) => message,
+        }
     }
 }
 

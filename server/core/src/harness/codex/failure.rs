@@ -98,7 +98,14 @@ const TURN: &[Rule] = &[
         MODEL,
     ),
     rule(
-        &["connection failed", "error sending request", "waiting for network", "dns error", "failed to connect"],
+        &[
+            "connection failed",
+            "error sending request",
+            "waiting for network",
+            "failed to lookup address",
+            "dns error",
+            "failed to connect",
+        ],
         C::ProviderUnreachable,
         "codex could not reach its provider",
         NETWORK,
@@ -183,7 +190,14 @@ pub(super) fn of_turn(message: &str, context: &Context) -> Failure {
     Failure::new(rule.code, format!("{}: {said}", rule.what), next)
 }
 
-/// The failure of a run that ended by itself without a verdict, as far as standard error tells.
+/// The failure of a run that said its turn was complete, and then did not end well.
+pub(super) fn of_late_exit(exit: ExitRecord, stderr: &str) -> Failure {
+    let next = "see what it left with `pactify sub diff`; retry the job if that is not all";
+    Failure::new(C::HarnessFailed, format!("codex completed its turn, then {}", ended(exit)), next)
+        .quoting(&quoted(stderr))
+}
+
+/// The failure of a run that ended without a verdict, as far as standard error tells.
 pub(super) fn of_exit(exit: ExitRecord, stderr: &str, context: &Context) -> Failure {
     if let Some(failure) = of_configuration(stderr, context).or_else(|| of_usage(exit, stderr, context)) {
         return failure;
@@ -194,13 +208,17 @@ pub(super) fn of_exit(exit: ExitRecord, stderr: &str, context: &Context) -> Fail
         let what = session.map_or(rule.what.to_owned(), |id| format!("{} {}", rule.what, display::headline(id, 60)));
         return Failure::new(rule.code, format!("{what}: {said}"), rule.next);
     }
-    let ended = match exit {
-        ExitRecord::Code(101) => "codex crashed (exit code 101)".to_owned(),
-        ExitRecord::Code(code) => format!("codex ended with exit code {code} before its turn was complete"),
-        ExitRecord::Signal(signal) => format!("codex was ended by signal {signal} before its turn was complete"),
-    };
+    let ended = format!("codex {} before its turn was complete", ended(exit));
     let next = "retry the job; `pactify sub doctor` checks codex itself";
     Failure::new(C::HarnessFailed, ended, next).quoting(&quoted(stderr))
+}
+
+fn ended(exit: ExitRecord) -> String {
+    match exit {
+        ExitRecord::Code(101) => "crashed (exit code 101)".to_owned(),
+        ExitRecord::Code(code) => format!("ended with exit code {code}"),
+        ExitRecord::Signal(signal) => format!("was ended by signal {signal}"),
+    }
 }
 
 /// The failure of a check before the launch.

@@ -28,12 +28,16 @@ impl<'l> Line<'l> {
         let line = line.trim_end();
         if let Some((target, message)) = logged_error(line) {
             return match target {
-                "codex_core::tools::router" => Self::ToolRefused(message.strip_prefix("error=").unwrap_or(message)),
+                "codex_core::tools::router" => match message.strip_prefix("error=").unwrap_or(message) {
+                    // A call that ran and failed; its event tells of it.
+                    ran if ran.starts_with("Exit code: ") => Self::Noise,
+                    refused => Self::ToolRefused(refused),
+                },
                 "codex_login::auth::manager" => match message.strip_prefix("Failed to refresh token: ") {
                     Some(reason) => Self::LoginNotRefreshed(reason),
                     None => Self::Noise,
                 },
-                _ => Self::Other(line),
+                _ => Self::Other(message),
             };
         }
         if line.starts_with("WARNING: ") && line.contains("could not create PATH aliases") {

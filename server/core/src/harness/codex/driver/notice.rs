@@ -69,7 +69,7 @@ impl Notices {
             return self.once("codex-sandbox-failed", &note);
         }
         if succeeded == 0 && failed > 0 {
-            return self.once("codex-all-failed", &format!("each of the agent's {failed} commands and edits failed"));
+            return self.once("codex-all-failed", &format!("every command and edit of the agent failed ({failed})"));
         }
         Vec::new()
     }
