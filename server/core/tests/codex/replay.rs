@@ -43,6 +43,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("fail_e401_noretry", "model_provider = \"mock\"\nmodel_providers.mock.env_key = \"MOCK_KEY\""),
 ];
 
+#[expect(clippy::disallowed_methods, reason = "a recorded run is a file")]
 fn fixture(name: &str) -> Option<String> {
     std::fs::read_to_string(format!("{}/tests/fixtures/codex/{name}", env!("CARGO_MANIFEST_DIR"))).ok()
 }
