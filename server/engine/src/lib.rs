@@ -2,6 +2,10 @@
 //!
 //! Front ends call [`jobs::Jobs`]; everything else is below it. Decisions are not made here but in `pactify-core`.
 
+pub mod disk;
 pub mod env;
+pub mod job_dir;
 pub mod jobs;
+pub mod journal;
 pub mod process;
+pub mod store;

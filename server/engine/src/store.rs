@@ -1,0 +1,249 @@
+//! PACTIFY_HOME: every job of this person on this machine.
+//!
+//! The store makes jobs, finds them, lists them, and remembers what it read as long as nothing changed. It keeps no
+//! truth of its own: what a job is stands in its [`JobDir`], what happened to it in its [`crate::journal`]. Anybody may
+//! read at any time; who writes to a job holds its lock.
+//!
+//! Layout (directories 0700, files 0600): `format`, `jobs/<id>/`, and made when first needed, one directory per
+//! [`Area`].
+
+mod error;
+mod list;
+mod snapshot;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use pactify_core::job::JobSpec;
+use pactify_core::{AbsPath, JobId};
+use rustix::fs::Mode;
+
+use crate::disk::{Dir, DiskError, FileId};
+use crate::job_dir::{JobDir, JobLock, names};
+use crate::journal;
+
+pub use error::StoreError;
+pub use list::{Listed, Page};
+pub use snapshot::{Integrity, JobSnapshot};
+
+/// The version of the layout that this build writes.
+pub const STORE_FORMAT: u64 = 1;
+
+const FORMAT: &str = "format";
+const JOBS: &str = "jobs";
+/// The start of the name of a job that is being made.
+const UNBORN: &str = ".new-";
+
+/// PACTIFY_HOME, open. Clones share everything.
+#[derive(Clone, Debug)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+/// The directories beside the jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Area {
+    /// Directories on their way out, renamed here first.
+    Trash,
+    /// What is kept per repository: population caches, locks.
+    Repositories,
+    /// Which paths each attached editor holds unsaved text for.
+    Editors,
+    /// Applies that are going on, with what an undo needs.
+    Applies,
+    /// Logins that could not be written back.
+    CredentialQuarantine,
+    /// Task graphs.
+    Graphs,
+}
+
+#[derive(Debug)]
+struct Shared {
+    home: Dir,
+    jobs: Dir,
+    snapshots: Mutex<snapshot::Cache>,
+    journals_read: AtomicU64,
+}
+
+impl Store {
+    /// Opens PACTIFY_HOME, making it where it is missing.
+    ///
+    /// The path is resolved once; what it leads to must be a directory of ours. One that others may *write* to is
+    /// refused, because anything in it may be theirs; one that they may read is made private.
+    pub fn open(home: &AbsPath) -> Result<Self, StoreError> {
+        let home = open_home(home)?;
+        check_format(&home)?;
+        let jobs = home.ensure_dir(JOBS)?;
+        let shared = Shared { home, jobs, snapshots: Mutex::default(), journals_read: AtomicU64::new(0) };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// PACTIFY_HOME, resolved.
+    pub fn home(&self) -> &AbsPath {
+        self.shared.home.path()
+    }
+
+    /// Opens one of the directories beside the jobs, making it where it is missing.
+    pub fn area(&self, area: Area) -> Result<Dir, StoreError> {
+        Ok(self.shared.home.ensure_dir(area.name())?)
+    }
+
+    /// Makes a job: its spec, an empty journal, and its lock, which the caller holds. The job appears whole or not
+    /// at all, durably, and under an id that no other job has.
+    pub fn create_job(&self, spec: &JobSpec) -> Result<(JobDir, JobLock), StoreError> {
+        let jobs = &self.shared.jobs;
+        let exists = |error| match error {
+            DiskError::Exists { .. } => StoreError::JobExists { id: spec.id.clone() },
+            error => error.into(),
+        };
+        let text = serde_json::to_vec_pretty(spec).map_err(|source| StoreError::Unwritable { source })?;
+        let unborn = format!("{UNBORN}{}", spec.id);
+        if jobs.lookup(spec.id.as_str())?.is_some() {
+            return Err(StoreError::JobExists { id: spec.id.clone() });
+        }
+        let dir = jobs.create_dir(&unborn).map_err(exists)?;
+        let made = (|| {
+            let file = JobDir::new(spec.id.clone(), dir).create_lock()?;
+            let dir = file.job().dir();
+            dir.write_new(names::SPEC, &text)?;
+            journal::create(dir, &spec.id)?;
+            dir.sync()?;
+            jobs.rename_new(&unborn, jobs, spec.id.as_str()).map_err(exists)?;
+            if let Err(error) = jobs.sync() {
+                jobs.rename_new(spec.id.as_str(), jobs, &unborn)?;
+                return Err(error.into());
+            }
+            let job = self.job(&spec.id)?;
+            Ok((job.clone(), JobLock::from_file(&job, file.into_file())?))
+        })();
+        if made.is_err() {
+            self.remove_unborn(&unborn);
+        }
+        made
+    }
+
+    /// Opens a job.
+    pub fn job(&self, id: &JobId) -> Result<JobDir, StoreError> {
+        match self.shared.jobs.dir(id.as_str()) {
+            Ok(dir) => Ok(JobDir::new(id.clone(), dir)),
+            Err(DiskError::Missing { .. }) => Err(StoreError::JobNotFound { id: id.clone() }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes what a process left that died while it made a job, and returns how many there were. Who makes one holds
+    /// its lock, so one in the making is left alone.
+    pub fn sweep_unborn(&self) -> Result<usize, StoreError> {
+        let names = self.shared.jobs.names()?;
+        Ok(names.iter().filter(|name| name.starts_with(UNBORN) && self.remove_unborn(name)).count())
+    }
+
+    /// How many journals were read through this store since it was opened: what listings should not do.
+    pub fn journals_read(&self) -> u64 {
+        self.shared.journals_read.load(Ordering::Relaxed)
+    }
+}
+
+impl Store {
+    fn remove_unborn(&self, name: &str) -> bool {
+        let jobs = &self.shared.jobs;
+        let remove = || -> Option<()> {
+            let id = name.strip_prefix(UNBORN)?.parse().ok()?;
+            let job = JobDir::new(id, jobs.dir(name).ok()?);
+            let _lock = job.lock(std::time::Duration::ZERO).ok()?;
+            for file in [names::SPEC, names::JOURNAL, names::LOCK] {
+                job.dir().remove(file).ok()?;
+            }
+            jobs.remove_dir(name).ok()
+        };
+        remove().is_some()
+    }
+}
+
+impl Area {
+    /// Its directory's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Trash => "trash",
+            Self::Repositories => "repos",
+            Self::Editors => "editors",
+            Self::Applies => "applies",
+            Self::CredentialQuarantine => "credential-quarantine",
+            Self::Graphs => "graphs",
+        }
+    }
+}
+
+fn open_home(home: &AbsPath) -> Result<Dir, StoreError> {
+    let unreachable = |source| StoreError::Home { path: home.clone(), source };
+    let resolved = match std::fs::canonicalize(home) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            make_home(home).map_err(unreachable)?;
+            std::fs::canonicalize(home)
+        }
+        resolved => resolved,
+    };
+    let path =
+        AbsPath::new(resolved.map_err(unreachable)?).map_err(|error| unreachable(std::io::Error::other(error)))?;
+    let dir = Dir::open(&path)?;
+    let mode = Mode::from_raw_mode(dir.stat()?.st_mode) & Mode::from_raw_mode(0o777);
+    if mode.intersects(Mode::WGRP | Mode::WOTH) {
+        return Err(StoreError::WritableByOthers { path, mode: mode.as_raw_mode() });
+    }
+    if mode != Mode::RWXU {
+        dir.set_private()?;
+    }
+    Ok(dir)
+}
+
+fn make_home(home: &AbsPath) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    let mut private = std::fs::DirBuilder::new();
+    private.mode(0o700);
+    if let Some(parent) = home.as_path().parent() {
+        private.recursive(true).create(parent)?;
+    }
+    match private.recursive(false).create(home) {
+        Ok(()) => std::fs::set_permissions(home, std::fs::Permissions::from_mode(0o700)),
+        // Another process was faster.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses the store of a newer pactify; marks a new one as ours.
+fn check_format(home: &Dir) -> Result<(), StoreError> {
+    const MAX_BYTES: u64 = 64;
+    let text = match home.read(FORMAT, MAX_BYTES) {
+        Err(DiskError::Missing { .. }) => {
+            let fresh = format!(".{FORMAT}.{}", std::process::id());
+            home.remove(&fresh)?;
+            home.write_new(&fresh, format!("{STORE_FORMAT}\n").as_bytes())?;
+            let placed = home.rename_new(&fresh, home, FORMAT);
+            home.remove(&fresh)?;
+            match placed {
+                Ok(()) => home.sync()?,
+                Err(DiskError::Exists { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            home.read(FORMAT, MAX_BYTES)?
+        }
+        read => read?,
+    };
+    let path = home.path().join(FORMAT);
+    match std::str::from_utf8(&text).ok().and_then(|text| text.trim_end().parse::<u64>().ok()) {
+        Some(STORE_FORMAT) => Ok(()),
+        Some(format) if format > STORE_FORMAT => Err(StoreError::Newer { path, format }),
+        _ => Err(StoreError::FormatUnreadable { path }),
+    }
+}
+
+/// Which file stands at `<id>/events.jsonl`, and how long it is, in one system call.
+fn journal_stamp(jobs: &Dir, id: &JobId) -> Option<journal::Stamp> {
+    let path = format!("{id}/{}", names::JOURNAL);
+    let stat = rustix::fs::statat(jobs, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(journal::Stamp { file: FileId::of(&stat), length: stat.st_size.cast_unsigned() })
+}
+
+#[cfg(test)]
+mod tests;
