@@ -13,3 +13,4 @@ pub mod provider;
 pub mod rendezvous;
 pub mod running;
 pub mod sandbox;
+pub mod tools;

@@ -1,2 +1,32 @@
-//! Automation.
-fn main() {}
+//! `cargo xtask`: all automation of this repository, in Rust, so that nothing else has to be installed to run it.
+//!
+//! One file per command. A command prints what it does on the standard error; its result, if it has one, is its only
+//! standard output. Nothing here is part of the product, and no product crate may depend on it.
+
+mod run;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Automation of the pactify repository
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+enum Command {
+    /// Install the pinned tools that tests, benches and the demo use
+    Tools(tools::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Command::parse() {
+        Command::Tools(arguments) => tools::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            run::say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

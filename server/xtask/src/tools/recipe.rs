@@ -1,0 +1,101 @@
+//! How each tool is installed: the measured recipes, one step at a time, each with a time limit.
+//!
+//! npm packages come without their install scripts: nothing that is downloaded runs before a test starts it, and
+//! code-server would otherwise compile for minutes what tests don't use.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use pactify_tests::outside;
+use pactify_tests::tools::{Source, Tool};
+
+use super::ToolError;
+use crate::run::{StepError, command, step};
+
+/// For a step that downloads and unpacks.
+const DOWNLOAD: Duration = Duration::from_secs(600);
+/// For a step that compiles.
+const COMPILE: Duration = Duration::from_secs(2400);
+const QUIET: [&str; 3] = ["--ignore-scripts", "--no-audit", "--no-fund"];
+
+/// The tools that this one's recipe uses.
+pub(super) fn needs(tool: Tool) -> &'static [Tool] {
+    if tool == Tool::CodeServer { &[Tool::Node24] } else { &[] }
+}
+
+/// Fills an empty folder with the tool.
+pub(super) fn fill(tool: Tool, folder: &Path) -> Result<(), ToolError> {
+    match tool.source() {
+        Source::Npm(pins) => {
+            npm(tool, &pins, folder)?;
+            if tool == Tool::CodeServer { vscode(tool, folder) } else { Ok(()) }
+        }
+        Source::Pip(requirements) => pip(tool, &requirements, folder),
+        Source::Cargo { package, version } => cargo(tool, package, version, folder),
+        Source::System(package) => Err(ToolError::NeedsRoot { tool, package }),
+    }
+}
+
+/// Installs a package of the system.
+pub(super) fn system(tool: Tool, package: &'static str) -> Result<(), ToolError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(ToolError::NeedsRoot { tool, package });
+    }
+    for arguments in [&["update", "-q"][..], &["install", "-q", "-y", "--no-install-recommends", package]] {
+        let mut apt = command("apt-get");
+        apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        done(tool, "apt-get", apt, DOWNLOAD)?;
+    }
+    Ok(())
+}
+
+fn npm(tool: Tool, pins: &Path, folder: &Path) -> Result<(), ToolError> {
+    for file in ["package.json", "package-lock.json"] {
+        let to = folder.join(file);
+        fs::copy(pins.join(file), &to).map_err(|source| ToolError::Cache { tool, path: to, source })?;
+    }
+    let mut npm = command("npm");
+    npm.arg("ci").args(QUIET).current_dir(folder);
+    done(tool, "npm", npm, DOWNLOAD)
+}
+
+/// What code-server's own install script would do, without compiling; `npm ci` refuses its shrinkwrap.
+fn vscode(tool: Tool, folder: &Path) -> Result<(), ToolError> {
+    let mut npm = command("npm");
+    npm.args(["install", "--omit=dev"]).args(QUIET).current_dir(folder.join("node_modules/code-server/lib/vscode"));
+    // It wants exactly the Node.js that will run it.
+    if let Some(node) = Tool::Node24.installed().ok().flatten().as_deref().and_then(Path::parent) {
+        let path = outside::variable("PATH").unwrap_or_default();
+        let folders = std::iter::once(node.to_owned()).chain(std::env::split_paths(&path));
+        npm.env("PATH", std::env::join_paths(folders).unwrap_or(path.clone()));
+    }
+    done(tool, "npm", npm, DOWNLOAD)
+}
+
+/// Not a virtual environment: its scripts hold the path that it was made at, which is about to change.
+fn pip(tool: Tool, requirements: &Path, folder: &Path) -> Result<(), ToolError> {
+    let mut pip = command("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"]);
+    pip.arg("--only-binary=:all:").arg("--target").arg(folder.join("site")).arg("--requirement").arg(requirements);
+    done(tool, "python3", pip, DOWNLOAD)
+}
+
+fn cargo(tool: Tool, package: &str, version: &str, folder: &Path) -> Result<(), ToolError> {
+    let mut cargo = command("cargo");
+    cargo.args(["install", "--quiet", "--locked", "--no-track", package, "--version", version, "--root"]).arg(folder);
+    // Not into this repository's own target folder, and gone with the rest if it fails.
+    let target = folder.join("target");
+    cargo.env("CARGO_TARGET_DIR", &target).current_dir(folder);
+    done(tool, "cargo", cargo, COMPILE)?;
+    fs::remove_dir_all(&target).map_err(|source| ToolError::Cache { tool, path: target, source })
+}
+
+fn done(tool: Tool, installer: &'static str, command: Command, limit: Duration) -> Result<(), ToolError> {
+    match step(command, limit) {
+        Ok(_) => Ok(()),
+        Err(StepError::NotStarted { .. }) => Err(ToolError::NoInstaller { tool, installer }),
+        Err(source) => Err(ToolError::Step { tool, source }),
+    }
+}
