@@ -97,20 +97,25 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// Installs the tool unless it is there; returns where it is.
 pub(crate) fn ensure(tool: Tool) -> Result<PathBuf, ToolError> {
     let no_pin = |error: anyhow::Error| ToolError::NoPin { tool, source: error.into() };
-    if let Some(path) = tool.installed().map_err(no_pin)? {
-        say(&format!("{tool}: {}", path.display()));
-        return Ok(path);
+    let path = match (tool.installed().map_err(no_pin)?, tool.source()) {
+        (Some(path), _) => path,
+        (None, Source::System(package)) => {
+            recipe::system(tool, package)?;
+            tool.installed().map_err(no_pin)?.ok_or(ToolError::NeedsRoot { tool, package })?
+        }
+        (None, _) => {
+            for needed in recipe::needs(tool) {
+                ensure(*needed)?;
+            }
+            let folder = tool.folder().map_err(no_pin)?;
+            install::atomically(tool, &folder, |partial| recipe::fill(tool, partial))?;
+            folder.join(tool.program())
+        }
+    };
+    if let (Tool::Extension, Source::Npm(checkout)) = (tool, tool.source()) {
+        let link = checkout.join("node_modules");
+        install::link(&path, &link).map_err(|source| ToolError::Cache { tool, path: link, source })?;
     }
-    if let Source::System(package) = tool.source() {
-        recipe::system(tool, package)?;
-        return tool.installed().map_err(no_pin)?.ok_or(ToolError::NeedsRoot { tool, package });
-    }
-    let folder = tool.folder().map_err(no_pin)?;
-    for needed in recipe::needs(tool) {
-        ensure(*needed)?;
-    }
-    install::atomically(tool, &folder, |partial| recipe::fill(tool, partial))?;
-    let path = folder.join(tool.program());
     say(&format!("{tool}: {}", path.display()));
     Ok(path)
 }

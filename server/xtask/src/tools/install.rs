@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use pactify_tests::tools::{COMPLETE, Tool};
@@ -47,6 +48,22 @@ pub(super) fn atomically(
         return Err(error);
     }
     publish(&partial, folder).map_err(at(folder))
+}
+
+/// Makes `link` lead to `folder`; what a person has put there instead of a link is left alone.
+pub(super) fn link(folder: &Path, link: &Path) -> io::Result<()> {
+    match fs::read_link(link) {
+        Ok(target) if target == folder => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            say(&format!("{} is left alone: it is not a link", link.display()));
+            return Ok(());
+        }
+        _ => {}
+    }
+    // Replaced in one step: another clone's build may be looking through it.
+    let fresh = link.with_extension(std::process::id().to_string());
+    symlink(folder, &fresh)?;
+    fs::rename(&fresh, link)
 }
 
 /// Everything durable, then the marker, then the name.
@@ -111,6 +128,20 @@ mod tests {
         atomically(Tool::Ruff, &folder, fill).unwrap();
         assert_eq!(names(&folder), [COMPLETE, "site"]);
         assert_eq!(names(cache.path()), [".lock-ruff-1", "ruff-1"]);
+    }
+
+    #[test]
+    fn a_link_follows_its_pin_and_a_folder_is_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        for target in ["one", "one", "two"] {
+            link(&at(target), &at("link")).unwrap();
+            assert_eq!(fs::read_link(at("link")).unwrap(), at(target));
+        }
+        fs::create_dir(at("own")).unwrap();
+        link(&at("one"), &at("own")).unwrap();
+        assert!(at("own").symlink_metadata().unwrap().is_dir());
+        assert_eq!(names(place.path()), ["link", "own"]);
     }
 
     #[test]
