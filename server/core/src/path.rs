@@ -144,6 +144,12 @@ impl RepoPath {
         Some(Self(self.0[..slash].to_vec()))
     }
 
+    /// The directories it lies in, outermost first; none at the top.
+    pub fn ancestors(&self) -> impl Iterator<Item = Self> {
+        let slashes = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        slashes.map(|(at, _)| Self(self.0[..at].to_vec()))
+    }
+
     /// The name for people: control and direction-changing characters escaped, other bytes lossy.
     pub fn display(&self) -> String {
         display::neutral(&String::from_utf8_lossy(&self.0)).into_owned()

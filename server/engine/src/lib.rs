@@ -2,6 +2,7 @@
 //!
 //! Front ends call [`jobs::Jobs`]; everything else is below it. Decisions are not made here but in `pactify-core`.
 
+pub mod apply;
 pub mod disk;
 pub mod env;
 pub mod job_dir;

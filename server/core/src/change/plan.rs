@@ -4,7 +4,7 @@
 //! public constructor: holding one proves that every chosen path was checked, and it carries the contents
 //! that it was checked against, so that a save which races the apply is found. One conflict anywhere means no plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::sensitive::{Tier, tier};
 use super::{Change, ChangeSet, Entry, EntryMode};
@@ -37,7 +37,13 @@ pub enum Observed {
         object: ObjectId,
     },
     /// A directory.
-    Directory,
+    Directory {
+        /// An entry below it that the change set does not delete; `None` when there is no such entry, so that
+        /// deleting what the set deletes makes room.
+        foreign: Option<RepoPath>,
+    },
+    /// Nothing can be here: this path on the way is a file or a link.
+    Beneath(RepoPath),
     /// Something that is never written to, on the path itself or on the way to it; in a few words.
     Obstacle(String),
     /// It could not be looked at, and why.
@@ -107,7 +113,7 @@ impl ChangeSet {
             if !selection.includes(&change.path) {
                 continue;
             }
-            match decide(change, selection, checkout) {
+            match self.decide(change, selection, checkout) {
                 Ok(Decision::Act(action)) => actions.push(action),
                 Ok(Decision::Already) => already.push(change.path.clone()),
                 Err(conflict) => conflicts.push(conflict),
@@ -120,6 +126,72 @@ impl ChangeSet {
             Ok(CheckedPlan { change_set: self.id.clone(), actions, already, complete })
         } else {
             Err(conflicts)
+        }
+    }
+
+    fn decide(&self, change: &Change, selection: &Selection, checkout: &Checkout) -> Result<Decision, Conflict> {
+        let path = WritablePath::check(change.path.clone())
+            .map_err(|refusal| conflict(&change.path, ConflictKind::NameRefused, refusal.rule.to_string()))?;
+        check_kind(change, selection)?;
+        if tier(&change.path) == Some(Tier::Sensitive) && !selection.names(&change.path) {
+            let detail = "it can execute by itself later; look at it, then name or confirm it";
+            return Err(conflict(&change.path, ConflictKind::SensitiveNotConfirmed, detail));
+        }
+        if checkout.unsaved.contains(&change.path) {
+            return Err(conflict(&change.path, ConflictKind::UnsavedText, "an editor holds unsaved text for it"));
+        }
+        let observed = checkout.observed.get(&change.path).unwrap_or(&Observed::Absent);
+        let current = self.current(change, selection, observed)?;
+        let wanted = change.new.as_ref().map(|entry| (entry.mode, &entry.object));
+        if current.as_ref().map(|(mode, object)| (*mode, object)) == wanted {
+            return Ok(Decision::Already);
+        }
+        let base = change.old.as_ref().map(|entry| (entry.mode, entry.object.clone()));
+        if current == base {
+            return Ok(Decision::Act(Action { path, expected: current, becomes: change.new.clone() }));
+        }
+        Err(match (&change.old, &current) {
+            (None, Some(_)) => conflict(&change.path, ConflictKind::AlreadyExists, "another file is there already"),
+            (Some(_), None) => conflict(&change.path, ConflictKind::Missing, "the job changed it, and it is gone"),
+            _ => conflict(&change.path, ConflictKind::ContentDiffers, "it was changed since the job's base"),
+        })
+    }
+
+    /// What counts as being at the path. What the chosen part itself deletes is not in its way.
+    fn current(
+        &self,
+        change: &Change,
+        selection: &Selection,
+        observed: &Observed,
+    ) -> Result<Option<(EntryMode, ObjectId)>, Conflict> {
+        let path = &change.path;
+        let deleted = |other: &Change| other.new.is_none() && selection.includes(&other.path);
+        match observed {
+            Observed::Absent => Ok(None),
+            Observed::Entry { mode, object } => Ok(Some((*mode, object.clone()))),
+            Observed::Directory { foreign: Some(entry) } => {
+                let detail = format!("a directory is there, and {entry} in it stays");
+                Err(conflict(path, ConflictKind::DirectoryInTheWay, detail))
+            }
+            Observed::Directory { foreign: None } => {
+                match self.changes.iter().find(|other| is_below(&other.path, path) && !deleted(other)) {
+                    Some(kept) => {
+                        let detail = format!("a directory is there; choose {} too", kept.path);
+                        Err(conflict(path, ConflictKind::DirectoryInTheWay, detail))
+                    }
+                    None => Ok(None),
+                }
+            }
+            Observed::Beneath(_) if change.new.is_none() => Ok(None),
+            Observed::Beneath(obstacle) => {
+                if self.changes.iter().any(|other| other.path == *obstacle && deleted(other)) {
+                    return Ok(None);
+                }
+                let detail = format!("{obstacle} on the way to it is no directory");
+                Err(conflict(path, ConflictKind::DirectoryInTheWay, detail))
+            }
+            Observed::Obstacle(what) => Err(conflict(path, ConflictKind::NotARegularFile, what.clone())),
+            Observed::Unreadable(why) => Err(conflict(path, ConflictKind::FileSystem, why.clone())),
         }
     }
 }
@@ -145,34 +217,6 @@ enum Decision {
     Already,
 }
 
-fn decide(change: &Change, selection: &Selection, checkout: &Checkout) -> Result<Decision, Conflict> {
-    let path = WritablePath::check(change.path.clone())
-        .map_err(|refusal| conflict(&change.path, ConflictKind::NameRefused, refusal.rule.to_string()))?;
-    check_kind(change, selection)?;
-    if tier(&change.path) == Some(Tier::Sensitive) && !selection.names(&change.path) {
-        let detail = "it can execute by itself later; look at it, then name or confirm it";
-        return Err(conflict(&change.path, ConflictKind::SensitiveNotConfirmed, detail));
-    }
-    if checkout.unsaved.contains(&change.path) {
-        return Err(conflict(&change.path, ConflictKind::UnsavedText, "an editor holds unsaved text for it"));
-    }
-    let observed = checkout.observed.get(&change.path).unwrap_or(&Observed::Absent);
-    let current = current(change, observed)?;
-    let wanted = change.new.as_ref().map(|entry| (entry.mode, &entry.object));
-    if current.as_ref().map(|(mode, object)| (*mode, object)) == wanted {
-        return Ok(Decision::Already);
-    }
-    let base = change.old.as_ref().map(|entry| (entry.mode, entry.object.clone()));
-    if current == base {
-        return Ok(Decision::Act(Action { path, expected: current, becomes: change.new.clone() }));
-    }
-    Err(match (&change.old, &current) {
-        (None, Some(_)) => conflict(&change.path, ConflictKind::AlreadyExists, "another file is there already"),
-        (Some(_), None) => conflict(&change.path, ConflictKind::Missing, "the job changed it, and it is gone"),
-        _ => conflict(&change.path, ConflictKind::ContentDiffers, "it was changed since the job's base"),
-    })
-}
-
 fn check_kind(change: &Change, selection: &Selection) -> Result<(), Conflict> {
     let modes = || [&change.old, &change.new].into_iter().flatten().map(|entry| entry.mode);
     if modes().any(|mode| mode == EntryMode::Gitlink) {
@@ -186,16 +230,6 @@ fn check_kind(change: &Change, selection: &Selection) -> Result<(), Conflict> {
     Ok(())
 }
 
-fn current(change: &Change, observed: &Observed) -> Result<Option<(EntryMode, ObjectId)>, Conflict> {
-    match observed {
-        Observed::Absent => Ok(None),
-        Observed::Entry { mode, object } => Ok(Some((*mode, object.clone()))),
-        Observed::Directory => Err(conflict(&change.path, ConflictKind::DirectoryInTheWay, "a directory is there")),
-        Observed::Obstacle(what) => Err(conflict(&change.path, ConflictKind::NotARegularFile, what.clone())),
-        Observed::Unreadable(why) => Err(conflict(&change.path, ConflictKind::FileSystem, why.clone())),
-    }
-}
-
 fn unknown_paths(set: &ChangeSet, selection: &Selection) -> Vec<Conflict> {
     let (Selection::Paths(named) | Selection::All { confirmed: named }) = selection;
     named
@@ -205,27 +239,34 @@ fn unknown_paths(set: &ChangeSet, selection: &Selection) -> Vec<Conflict> {
         .collect()
 }
 
-/// Two names that would be one file on a folding file system: within the plan, or against the checkout.
+/// Names that would be one entry on a folding file system: within the plan, or against the checkout. Directories
+/// count like files. Names that exist side by side already are no reason to refuse a change to one of them.
 fn collisions(actions: &[Action], checkout: &Checkout) -> Vec<Conflict> {
-    let mut taken: BTreeMap<Vec<u8>, &RepoPath> = BTreeMap::new();
-    for neighbour in &checkout.neighbours {
-        taken.entry(folded(neighbour)).or_insert(neighbour);
-    }
+    let mut existing: BTreeSet<&RepoPath> = checkout.neighbours.iter().collect();
     for action in actions.iter().filter(|action| action.becomes.is_none()) {
-        taken.remove(&folded(action.path.path()));
+        existing.remove(action.path.path());
+    }
+    let mut taken: BTreeMap<Vec<u8>, RepoPath> = BTreeMap::new();
+    for path in &existing {
+        taken.entry(folded(path)).or_insert_with(|| (*path).clone());
     }
     let mut conflicts = Vec::new();
-    for action in actions.iter().filter(|action| action.becomes.is_some()) {
+    for action in actions.iter().filter(|action| action.expected.is_none() && action.becomes.is_some()) {
         let path = action.path.path();
-        match taken.insert(folded(path), path) {
-            Some(other) if other != path => {
-                let detail = format!("{other} is the same name on a file system that folds case or Unicode");
+        for name in path.ancestors().chain([path.clone()]).filter(|name| !existing.contains(name)) {
+            let holder = taken.entry(folded(&name)).or_insert_with(|| name.clone());
+            if *holder != name {
+                let detail = format!("{name} is the same as {holder} where a file system folds case or Unicode");
                 conflicts.push(conflict(path, ConflictKind::NameCollides, detail));
+                break;
             }
-            _ => {}
         }
     }
     conflicts
+}
+
+fn is_below(path: &RepoPath, directory: &RepoPath) -> bool {
+    path.as_bytes().strip_prefix(directory.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'/'))
 }
 
 fn conflict(path: &RepoPath, kind: ConflictKind, detail: impl Into<String>) -> Conflict {

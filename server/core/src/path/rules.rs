@@ -69,6 +69,22 @@ pub fn folded(path: &RepoPath) -> Vec<u8> {
     }
 }
 
+/// Whether a symbolic link at `path` with this target stays inside the checkout and outside git's own directory.
+///
+/// Only leading `..` components are taken: after a name, `..` would depend on what that name is. Names that are links
+/// themselves were written under the same rule, or are the person's own.
+pub fn link_stays_inside(path: &RepoPath, target: &[u8]) -> bool {
+    if target.is_empty() || target[0] == b'/' || target.contains(&0) {
+        return false;
+    }
+    let mut parts = target.split(|b| *b == b'/').filter(|part| !matches!(*part, b"" | b".")).peekable();
+    let mut up = 0;
+    while parts.next_if(|part| *part == b"..").is_some() {
+        up += 1;
+    }
+    up < path.components().count() && parts.all(|part| part != b".." && broken_rule(part).is_none())
+}
+
 fn folded_text(text: &str) -> String {
     let visible = text.chars().filter(|c| !is_hfs_ignorable(*c));
     visible.nfkd().flat_map(char::to_lowercase).nfc().collect()
@@ -169,6 +185,27 @@ mod tests {
             (&[b'a'; 256], Rule::TooLong),
         ] {
             assert_eq!(rule(path), Some(expected), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn links_may_not_lead_out_of_the_checkout() {
+        let stays = |path: &str, target: &[u8]| link_stays_inside(&RepoPath::new(path).unwrap(), target);
+        for (path, target) in [("a", "b"), ("a", "./b/c"), ("d/a", "../b"), ("d/e/a", "../../x"), ("d/a", "..")] {
+            assert!(stays(path, target.as_bytes()), "{path} -> {target}");
+        }
+        for (path, target) in [
+            ("a", ""),
+            ("a", "/etc/passwd"),
+            ("a", "../x"),
+            ("d/a", "../../x"),
+            ("a", "b/../../x"),
+            ("d/a", "x/../y"),
+            ("a", ".git/hooks/post-commit"),
+            ("d/a", "../.GIT/config"),
+            ("a", "b\0c"),
+        ] {
+            assert!(!stays(path, target.as_bytes()), "{path} -> {target}");
         }
     }
 

@@ -1,0 +1,100 @@
+//! Where an apply gets its bytes from, and how they relate to the bytes of a checkout.
+//!
+//! The applier knows neither git nor its attributes: [`Contents`] yields blobs by id, [`Canonical`] translates between
+//! what a repository stores and what a checkout holds (line endings, filters). Both are implemented by the git module.
+
+use std::io;
+
+use pactify_core::change::{Change, EntryMode};
+use pactify_core::{ObjectId, RepoPath};
+
+use super::disk::At;
+use super::hash::Algorithm;
+use super::look::{self, Found};
+
+/// Yields captured contents.
+pub trait Contents: Sync {
+    /// The bytes of a blob. They are checked against its id before they are written anywhere.
+    ///
+    /// # Errors
+    /// When the blob cannot be read.
+    fn read(&self, object: &ObjectId) -> io::Result<Vec<u8>>;
+}
+
+/// Translates between a checkout's bytes and the stored ones.
+pub trait Canonical: Sync {
+    /// What the repository would store for a file at `path` that holds `bytes`; `None` when that is `bytes` itself.
+    ///
+    /// # Errors
+    /// When the conversion cannot be made.
+    fn to_stored(&self, path: &RepoPath, bytes: &[u8]) -> io::Result<Option<Vec<u8>>>;
+
+    /// What a checkout would hold for stored `bytes` at `path`; `None` when that is `bytes` itself.
+    ///
+    /// # Errors
+    /// When the conversion cannot be made.
+    fn to_checkout(&self, path: &RepoPath, bytes: &[u8]) -> io::Result<Option<Vec<u8>>>;
+
+    /// Whether the executable bits of the checkout's files mean anything (`core.fileMode`).
+    fn trusts_executable_bit(&self) -> bool {
+        true
+    }
+}
+
+/// A checkout that holds exactly what the repository stores.
+#[derive(Clone, Copy, Debug)]
+pub struct Verbatim;
+
+impl Canonical for Verbatim {
+    fn to_stored(&self, _: &RepoPath, _: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    fn to_checkout(&self, _: &RepoPath, _: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+}
+
+/// What is at a path, as the repository would store it.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) mode: EntryMode,
+    pub(super) object: ObjectId,
+    /// Whether the checkout's bytes are converted ones.
+    pub(super) converted: bool,
+}
+
+/// The stored form of what was found at `path`.
+///
+/// Bytes that are one of the change's sides as they are count as unconverted: what was captured from a job's tree and
+/// what is in the checkout then agree byte for byte. Only otherwise the conversion is asked.
+pub(super) fn stored_form(
+    path: &RepoPath,
+    at: At<'_>,
+    found: &Found,
+    sides: [Option<(EntryMode, &ObjectId)>; 2],
+    canonical: &dyn Canonical,
+) -> io::Result<Stored> {
+    let sides = sides.into_iter().flatten();
+    let known = |object: &ObjectId| sides.clone().any(|(_, side)| side == object);
+    let mode = match sides.clone().find(|(mode, _)| mode.is_file()) {
+        Some((mode, _)) if found.mode.is_file() && !canonical.trusts_executable_bit() => mode,
+        _ => found.mode,
+    };
+    if !found.mode.is_file() || known(&found.object) {
+        return Ok(Stored { mode, object: found.object.clone(), converted: false });
+    }
+    let bytes = look::read(at, found.mode)?;
+    match canonical.to_stored(path, &bytes)? {
+        Some(stored) => {
+            let object = Algorithm::of(&found.object).blob(&stored);
+            Ok(Stored { mode, converted: object != found.object, object })
+        }
+        None => Ok(Stored { mode, object: found.object.clone(), converted: false }),
+    }
+}
+
+/// Both sides of a change, as [`stored_form`] takes them.
+pub(super) fn sides(change: &Change) -> [Option<(EntryMode, &ObjectId)>; 2] {
+    [&change.old, &change.new].map(|side| side.as_ref().map(|entry| (entry.mode, &entry.object)))
+}

@@ -1,0 +1,327 @@
+//! The durable record of an apply: what it is about to do, precise enough to take every step back.
+//!
+//! It lies in the store (`PACTIFY_HOME/applies/`), not beside the staged contents: a job with a linked worktree can
+//! write to the repository's git directory, and what is read here decides what a repair writes. The file's name
+//! says how far the apply is, so that one rename is the marker: `<apply>.intent` (in progress or interrupted), then
+//! `<apply>.done`, or `<apply>.left` when a repair had to leave paths alone. The first line is the digest of the rest.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use pactify_core::change::EntryMode;
+use pactify_core::job::RepositoryRecord;
+use pactify_core::{ChangeSetId, JobId, ObjectId, RepoPath};
+use serde::{Deserialize, Serialize};
+use sha2::Digest as _;
+
+use super::disk::{At, Disk};
+use super::error::ApplyError;
+use super::hash::hex;
+use super::lock::{RepositoryLock, private_directory};
+
+/// The version that this build writes.
+const FORMAT: u32 = 1;
+
+/// An apply's name: its job, and its number among the applies of that job.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ApplyId {
+    /// The job whose result is applied.
+    pub job: JobId,
+    /// From 1.
+    pub number: u32,
+}
+
+/// A text that names no apply.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} names no apply: expected a job id, a dot and a number")]
+pub struct ParseApplyIdError(String);
+
+impl fmt::Display for ApplyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.job, self.number)
+    }
+}
+
+impl FromStr for ApplyId {
+    type Err = ParseApplyIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parsed = text.split_once('.').and_then(|(job, number)| {
+            let number = number.parse().ok().filter(|parsed: &u32| parsed.to_string() == number)?;
+            Some(Self { job: job.parse().ok()?, number })
+        });
+        parsed.ok_or_else(|| ParseApplyIdError(text.chars().take(80).collect()))
+    }
+}
+
+impl TryFrom<String> for ApplyId {
+    type Error = ParseApplyIdError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<ApplyId> for String {
+    fn from(id: ApplyId) -> Self {
+        id.to_string()
+    }
+}
+
+/// Everything that a repair or an undo has to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Intent {
+    format: u32,
+    /// Which apply.
+    pub(super) apply: ApplyId,
+    /// Where to.
+    pub(super) repository: RepositoryRecord,
+    /// Of which result.
+    pub(super) change_set: ChangeSetId,
+    /// Whether nothing of the result is left once it is done.
+    pub(super) complete: bool,
+    /// Where the new contents wait and the old ones are kept.
+    pub(super) stage: StageHome,
+    /// What happens to each path. Slot `n` of the stage belongs to step `n`.
+    pub(super) steps: Vec<Step>,
+    /// Directories that did not exist, outermost first.
+    pub(super) made: Vec<RepoPath>,
+    /// Directories that deletions may have emptied, innermost first.
+    pub(super) emptied: Vec<Emptied>,
+}
+
+/// What an apply does to one path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Step {
+    /// Where.
+    pub(super) path: RepoPath,
+    /// What was there, byte for byte; `None` for nothing.
+    pub(super) before: Option<Held>,
+    /// What will be there; `None` for nothing.
+    pub(super) after: Option<Held>,
+}
+
+/// What a path of the checkout holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Held {
+    /// Its kind.
+    pub(super) mode: EntryMode,
+    /// The id of exactly the checkout's bytes, before any conversion.
+    pub(super) object: ObjectId,
+}
+
+/// A directory that goes when nothing is left in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Emptied {
+    /// Where.
+    pub(super) path: RepoPath,
+    /// Its permission bits, should it have to come back.
+    pub(super) bits: u32,
+}
+
+/// Where the staging directories of a checkout are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StageHome {
+    /// In the checkout's git directory.
+    GitDirectory,
+    /// At the checkout's top, hidden from git by an ignore file of its own: its git directory is on another file
+    /// system, and an exchange needs both sides on one.
+    Checkout,
+}
+
+/// How far a recorded apply is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// In progress, or interrupted.
+    Intent,
+    /// All of it is in the checkout.
+    Done,
+    /// It was taken back, except for paths that had been edited since.
+    Left,
+}
+
+impl Progress {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Intent => "intent",
+            Self::Done => "done",
+            Self::Left => "left",
+        }
+    }
+}
+
+impl Intent {
+    /// A record of this build's format, without steps.
+    pub(super) fn new(
+        apply: ApplyId,
+        repository: RepositoryRecord,
+        change_set: ChangeSetId,
+        complete: bool,
+        stage: StageHome,
+    ) -> Self {
+        Self {
+            format: FORMAT,
+            apply,
+            repository,
+            change_set,
+            complete,
+            stage,
+            steps: vec![],
+            made: vec![],
+            emptied: vec![],
+        }
+    }
+}
+
+/// The records of all applies of a store.
+#[derive(Debug)]
+pub(super) struct Records {
+    path: PathBuf,
+    directory: File,
+    /// Where records are written before they get their name: one directory per repository, so that whoever holds
+    /// the repository's lock is alone in it.
+    scratch: File,
+}
+
+const FRESH: &str = "intent.new";
+
+impl Records {
+    /// Opens `applies/` of the store, creating it.
+    pub(super) fn open(lock: &RepositoryLock, disk: &Disk) -> Result<Self, ApplyError> {
+        let store = lock.store();
+        let path = store.as_path().join("applies");
+        let failed = |source| ApplyError::Store { path: path.clone(), source };
+        if !path.is_dir() {
+            private_directory(&path).map_err(failed)?;
+            let store = File::open(store.as_path()).map_err(failed)?;
+            disk.sync(&store).map_err(|error| failed(error.into()))?;
+        }
+        let directory = File::open(&path).map_err(failed)?;
+        let scratch = File::open(lock.directory()).map_err(failed)?;
+        Ok(Self { path, directory, scratch })
+    }
+
+    /// How far an apply is; `None` when there is no record of it.
+    pub(super) fn progress(&self, apply: &ApplyId) -> Option<Progress> {
+        let recorded = |progress: &Progress| self.file(apply, *progress).symlink_metadata().is_ok();
+        [Progress::Intent, Progress::Done, Progress::Left].into_iter().find(recorded)
+    }
+
+    /// The applies that are recorded as being this far.
+    pub(super) fn list(&self, progress: Progress) -> Result<Vec<ApplyId>, ApplyError> {
+        let entries = std::fs::read_dir(&self.path).map_err(|source| self.failed(source))?;
+        let mut found = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(|source| self.failed(source))?.file_name();
+            let name = name.to_string_lossy();
+            let id = name.strip_suffix(progress.extension()).and_then(|rest| rest.strip_suffix('.'));
+            found.extend(id.and_then(|id| id.parse::<ApplyId>().ok()));
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Reads and checks a record.
+    pub(super) fn read(&self, apply: &ApplyId, progress: Progress) -> Result<Intent, ApplyError> {
+        let path = self.file(apply, progress);
+        let text = std::fs::read_to_string(&path).map_err(|source| ApplyError::Store { path: path.clone(), source })?;
+        let damaged = |why: &str| ApplyError::Damaged { path: path.clone(), why: why.into() };
+        let (digest, body) = text.split_once('\n').ok_or_else(|| damaged("it has no digest"))?;
+        if digest != digest_of(body) {
+            return Err(damaged("its digest does not fit"));
+        }
+        let value: serde_json::Value = serde_json::from_str(body).map_err(|error| damaged(&error.to_string()))?;
+        let format = value["format"].as_u64().and_then(|format| u32::try_from(format).ok());
+        match format {
+            Some(FORMAT) => serde_json::from_value(value).map_err(|error| damaged(&error.to_string())),
+            Some(format) if format > FORMAT => Err(ApplyError::Newer { path, format }),
+            _ => Err(damaged("it has no known format")),
+        }
+    }
+
+    /// Makes the intent durable. From here on an interruption is found and taken back.
+    pub(super) fn begin(&self, intent: &Intent, disk: &Disk) -> Result<(), ApplyError> {
+        let body = serde_json::to_string(intent).map_err(|error| self.failed(error.into()))?;
+        let name = name(&intent.apply, Progress::Intent);
+        let text = format!("{}\n{body}", digest_of(&body));
+        self.write(&name, text.as_bytes(), disk).map_err(|error| self.failed(error.into()))
+    }
+
+    /// Moves a record on, durably.
+    pub(super) fn advance(&self, apply: &ApplyId, to: Progress, disk: &Disk) -> rustix::io::Result<()> {
+        let (from, to) = (name(apply, Progress::Intent), name(apply, to));
+        disk.replace(self.at(&from), self.at(&to))?;
+        disk.sync(&self.directory)
+    }
+
+    /// Forgets a record, durably.
+    pub(super) fn remove(&self, apply: &ApplyId, progress: Progress, disk: &Disk) -> rustix::io::Result<()> {
+        disk.unlink(self.at(&name(apply, progress)))?;
+        disk.sync(&self.directory)
+    }
+
+    /// Removes what an interrupted [`Records::begin`] left.
+    pub(super) fn tidy(&self, disk: &Disk) -> rustix::io::Result<()> {
+        match disk.unlink(self.fresh()) {
+            Err(rustix::io::Errno::NOENT) => Ok(()),
+            done => done,
+        }
+    }
+
+    fn write(&self, name: &str, bytes: &[u8], disk: &Disk) -> rustix::io::Result<()> {
+        self.tidy(disk)?;
+        let file = disk.create(self.fresh())?;
+        disk.write_all(&file, bytes)?;
+        disk.sync(&file)?;
+        disk.replace(self.fresh(), self.at(name))?;
+        disk.sync(&self.directory)
+    }
+
+    fn fresh(&self) -> At<'_> {
+        At { dir: self.scratch.as_fd(), name: FRESH.as_bytes() }
+    }
+
+    fn at<'a>(&'a self, name: &'a str) -> At<'a> {
+        At { dir: self.directory.as_fd(), name: name.as_bytes() }
+    }
+
+    fn file(&self, apply: &ApplyId, progress: Progress) -> PathBuf {
+        self.path.join(name(apply, progress))
+    }
+
+    fn failed(&self, source: io::Error) -> ApplyError {
+        ApplyError::Store { path: self.path.clone(), source }
+    }
+}
+
+fn name(apply: &ApplyId, progress: Progress) -> String {
+    format!("{apply}.{}", progress.extension())
+}
+
+fn digest_of(body: &str) -> String {
+    hex(&sha2::Sha256::digest(body.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn apply_ids_are_one_safe_component() {
+        let id: ApplyId = "20261129-154512-aaaaaa.3".parse().unwrap();
+        assert_eq!((id.job.as_str(), id.number), ("20261129-154512-aaaaaa", 3));
+        for text in ["", "20261129-154512-aaaaaa", "20261129-154512-aaaaaa.", "20261129-154512-aaaaaa.03", "../x.1"] {
+            assert!(text.parse::<ApplyId>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Repairing what an interrupted apply left. Run by the next command that writes to the repository (apply, undo,
+//! discard), never by one that only reads.
+
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+use super::Site;
+use super::disk::Disk;
+use super::error::ApplyError;
+use super::hash::Algorithm;
+use super::intent::{ApplyId, Intent, Progress, Records, StageHome};
+use super::lock::RepositoryLock;
+use super::rollback::{RolledBack, roll_back};
+use super::stage::StageRoot;
+use super::tree::Tree;
+
+/// One interrupted apply, repaired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// Which apply.
+    pub apply: ApplyId,
+    /// What was taken back, and what was left alone.
+    pub rolled_back: RolledBack,
+    /// Where the old contents of paths that were left alone are.
+    pub kept: Option<PathBuf>,
+}
+
+/// Takes back every interrupted apply of the locked repository, and clears away what they left.
+///
+/// Applies to other checkouts of the repository are taken back too, where those are there.
+///
+/// # Errors
+/// When a record is unusable or the system refuses a step; what could be repaired is, and the next run continues.
+pub fn recover(lock: &RepositoryLock) -> Result<Vec<Recovered>, ApplyError> {
+    recover_with(lock, Disk::new())
+}
+
+/// Deletes the record of a finished apply and the old contents that were kept for taking it back. Part of discarding
+/// its job.
+///
+/// # Errors
+/// When the store or the staging directory cannot be written.
+pub fn forget(lock: &RepositoryLock, apply: &ApplyId) -> Result<(), ApplyError> {
+    let disk = Disk::new();
+    let records = Records::open(lock, &disk)?;
+    for progress in [Progress::Done, Progress::Left] {
+        if records.progress(apply) == Some(progress) {
+            let intent = records.read(apply, progress)?;
+            let root = StageRoot::open(&intent.repository, lock.store(), intent.stage);
+            records.remove(apply, progress, &disk).map_err(|error| store_error(lock, error))?;
+            match root.and_then(|root| root.remove(apply, &disk)) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(store_error(lock, error)),
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn recover_with(lock: &RepositoryLock, disk: Disk) -> Result<Vec<Recovered>, ApplyError> {
+    let records = Records::open(lock, &disk)?;
+    records.tidy(&disk).map_err(|error| store_error(lock, error))?;
+    let mut disk = disk;
+    let mut recovered = Vec::new();
+    for intent in pending(&records, lock)? {
+        let elsewhere = intent.repository.worktree != lock.repository().worktree;
+        if elsewhere && !intent.repository.worktree.as_path().is_dir() {
+            continue;
+        }
+        let (repaired, used) = repair(lock, &records, &intent, disk)?;
+        disk = used;
+        recovered.push(repaired);
+    }
+    clear_orphans(lock, &records, &disk)?;
+    Ok(recovered)
+}
+
+/// The interrupted applies of the locked repository.
+pub(super) fn pending(records: &Records, lock: &RepositoryLock) -> Result<Vec<Intent>, ApplyError> {
+    let mut pending = Vec::new();
+    for apply in records.list(Progress::Intent)? {
+        match records.read(&apply, Progress::Intent) {
+            Ok(intent) if lock.covers(&intent.repository) => pending.push(intent),
+            Ok(_) => {}
+            // Another repository's apply ended, well or badly, since the list was read.
+            Err(ApplyError::Store { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(pending)
+}
+
+/// Ends a rollback: the record goes, or says that paths were left, and the stage goes with it unless it is needed.
+pub(super) fn conclude(
+    site: &Site,
+    root: &StageRoot,
+    records: &Records,
+    apply: &ApplyId,
+    rolled_back: &RolledBack,
+) -> rustix::io::Result<Option<PathBuf>> {
+    if rolled_back.left.is_empty() {
+        records.remove(apply, Progress::Intent, &site.disk)?;
+        root.remove(apply, &site.disk)?;
+        return Ok(None);
+    }
+    records.advance(apply, Progress::Left, &site.disk)?;
+    Ok(Some(site.stage.path().clone()))
+}
+
+fn repair(
+    lock: &RepositoryLock,
+    records: &Records,
+    intent: &Intent,
+    disk: Disk,
+) -> Result<(Recovered, Disk), ApplyError> {
+    let repository = &intent.repository;
+    let tree = Tree::open(&repository.worktree)
+        .map_err(|source| ApplyError::Checkout { path: repository.worktree.clone(), source })?;
+    let root = StageRoot::open(repository, lock.store(), intent.stage).map_err(|error| store_error(lock, error))?;
+    let stage = root.create(&intent.apply, false, &disk).map_err(|error| store_error(lock, error))?;
+    let algorithm = Algorithm::of(intent.change_set.tree());
+    let site = Site { tree, stage, disk, algorithm, prefix: repository.prefix.clone() };
+    let repaired = roll_back(&site, intent).and_then(|rolled_back| {
+        let kept = conclude(&site, &root, records, &intent.apply, &rolled_back)?;
+        Ok(Recovered { apply: intent.apply.clone(), rolled_back, kept })
+    });
+    match repaired {
+        Ok(repaired) => Ok((repaired, site.disk)),
+        Err(error) => {
+            Err(ApplyError::NotRolledBack { apply: intent.apply.clone(), conflicts: vec![], source: error.into() })
+        }
+    }
+}
+
+/// Removes staging directories of applies that ended before they had a record: nothing of them is in the checkout.
+fn clear_orphans(lock: &RepositoryLock, records: &Records, disk: &Disk) -> Result<(), ApplyError> {
+    for home in [StageHome::GitDirectory, StageHome::Checkout] {
+        let root = match StageRoot::open(lock.repository(), lock.store(), home) {
+            Ok(root) => root,
+            Err(Errno::NOENT) => continue,
+            Err(error) => return Err(store_error(lock, error)),
+        };
+        let clear = || {
+            for apply in root.list()? {
+                if records.progress(&apply).is_none() {
+                    root.remove(&apply, disk)?;
+                }
+            }
+            root.remove_if_empty(disk)
+        };
+        clear().map_err(|error| store_error(lock, error))?;
+    }
+    Ok(())
+}
+
+fn store_error(lock: &RepositoryLock, error: Errno) -> ApplyError {
+    ApplyError::Store { path: lock.repository().git_dir.as_path().to_owned(), source: error.into() }
+}

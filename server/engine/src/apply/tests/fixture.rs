@@ -1,0 +1,240 @@
+//! A checkout in a temporary directory, and captured results made of plain maps.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pactify_core::change::plan::Selection;
+use pactify_core::change::{Change, ChangeSet, Entry, EntryMode};
+use pactify_core::failure::{Conflict, ConflictKind};
+use pactify_core::job::RepositoryRecord;
+use pactify_core::{AbsPath, ChangeSetId, ObjectId, RepoPath};
+
+use super::super::disk::Disk;
+use super::super::hash::Algorithm;
+use super::super::{Applied, ApplyError, ApplyId, Contents, Materials, Recovered, RepositoryLock, Verbatim};
+use super::super::{apply_with, observe, recover};
+
+/// What one path holds. The executable bit belongs to it, other bits do not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    File(Vec<u8>),
+    Executable(Vec<u8>),
+    Link(Vec<u8>),
+    /// Only in pictures of directories.
+    Directory,
+}
+
+/// Paths and what they hold.
+pub(super) type Files = BTreeMap<Vec<u8>, Node>;
+
+pub(super) fn file(text: &str) -> Node {
+    Node::File(text.into())
+}
+
+pub(super) fn executable(text: &str) -> Node {
+    Node::Executable(text.into())
+}
+
+pub(super) fn link(target: &str) -> Node {
+    Node::Link(target.into())
+}
+
+pub(super) fn files<'a>(entries: impl IntoIterator<Item = (&'a str, Node)>) -> Files {
+    entries.into_iter().map(|(path, node)| (path.as_bytes().to_vec(), node)).collect()
+}
+
+pub(super) fn path(text: &str) -> RepoPath {
+    RepoPath::new(text).unwrap()
+}
+
+/// A checkout, its git directory, and a store.
+pub(super) struct Sandbox {
+    folder: tempfile::TempDir,
+    pub(super) repository: RepositoryRecord,
+    pub(super) store: AbsPath,
+}
+
+impl Sandbox {
+    /// A checkout that holds `files` and a git directory with an index.
+    pub(super) fn new(files: &Files) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let worktree = root.join("checkout");
+        let git_dir = worktree.join(".git");
+        std::fs::create_dir_all(git_dir.as_path()).unwrap();
+        std::fs::create_dir(root.join("outside").as_path()).unwrap();
+        std::fs::write(git_dir.join("index").as_path(), "an index that nobody opens").unwrap();
+        let repository =
+            RepositoryRecord { worktree, git_dir: git_dir.clone(), common_dir: git_dir, prefix: String::new() };
+        let sandbox = Self { folder, repository, store: root.join("store") };
+        for (path, node) in files {
+            sandbox.put(path, node);
+        }
+        sandbox
+    }
+
+    pub(super) fn at(&self, path: impl AsRef<[u8]>) -> PathBuf {
+        self.repository.worktree.as_path().join(OsStr::from_bytes(path.as_ref()))
+    }
+
+    /// A directory that no apply has any business in.
+    pub(super) fn outside(&self) -> PathBuf {
+        self.folder.path().join("outside")
+    }
+
+    pub(super) fn put(&self, path: impl AsRef<[u8]>, node: &Node) {
+        let at = self.at(path);
+        std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+        if at.symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()) {
+            std::fs::remove_file(&at).unwrap();
+        }
+        match node {
+            Node::File(bytes) => std::fs::write(&at, bytes).unwrap(),
+            Node::Executable(bytes) => {
+                std::fs::write(&at, bytes).unwrap();
+                set_bits(&at, 0o755);
+            }
+            Node::Link(target) => symlink(OsStr::from_bytes(target), &at).unwrap(),
+            Node::Directory => std::fs::create_dir_all(&at).unwrap(),
+        }
+    }
+
+    /// Everything in the checkout but the git directory.
+    pub(super) fn picture(&self) -> Files {
+        let mut picture = picture(self.repository.worktree.as_path());
+        picture.retain(|path, _| path != b".git" && !path.starts_with(b".git/"));
+        picture
+    }
+
+    /// Everything in the git directory.
+    pub(super) fn git_picture(&self) -> Files {
+        picture(self.repository.git_dir.as_path())
+    }
+
+    pub(super) fn lock(&self) -> RepositoryLock {
+        RepositoryLock::acquire(&self.store, &self.repository, Duration::from_secs(5)).unwrap()
+    }
+
+    pub(super) fn recover(&self) -> Vec<Recovered> {
+        recover(&self.lock()).unwrap()
+    }
+
+    /// Observes, checks and applies, as the façade does.
+    pub(super) fn apply(&self, result: &CapturedResult, selection: &Selection) -> Result<Applied, ApplyError> {
+        self.apply_on(result, selection, Disk::new(), || {})
+    }
+
+    /// The same, with something happening between the check and the apply.
+    pub(super) fn apply_on(
+        &self,
+        result: &CapturedResult,
+        selection: &Selection,
+        disk: Disk,
+        between: impl FnOnce(),
+    ) -> Result<Applied, ApplyError> {
+        let lock = self.lock();
+        let checkout = observe(&self.repository, &result.set, &Verbatim, vec![])?;
+        let plan = result.set.check(selection, &checkout).map_err(ApplyError::Conflicts)?;
+        between();
+        let materials = Materials { contents: result, canonical: &Verbatim };
+        apply_with(plan, &apply_id(1), materials, &lock, disk)
+    }
+}
+
+pub(super) fn apply_id(number: u32) -> ApplyId {
+    ApplyId { job: "20261129-154512-aaaaaa".parse().unwrap(), number }
+}
+
+pub(super) fn everything() -> Selection {
+    Selection::All { confirmed: vec![] }
+}
+
+/// A captured result: a change set and its contents.
+pub(super) struct CapturedResult {
+    pub(super) set: ChangeSet,
+    objects: BTreeMap<ObjectId, Vec<u8>>,
+}
+
+impl CapturedResult {
+    pub(super) fn between(base: &Files, result: &Files) -> Self {
+        let mut objects = BTreeMap::new();
+        let mut entry = |node: Option<&Node>| {
+            let (mode, bytes) = match node? {
+                Node::File(bytes) => (EntryMode::File, bytes),
+                Node::Executable(bytes) => (EntryMode::Executable, bytes),
+                Node::Link(target) => (EntryMode::Symlink, target),
+                Node::Directory => return None,
+            };
+            let object = Algorithm::Sha1.blob(bytes);
+            objects.insert(object.clone(), bytes.clone());
+            Some(Entry { mode, object, size: bytes.len() as u64 })
+        };
+        let mut paths: Vec<&Vec<u8>> = base.keys().chain(result.keys()).collect();
+        paths.sort();
+        paths.dedup();
+        let changes = paths.into_iter().filter(|path| base.get(*path) != result.get(*path)).map(|path| Change {
+            path: RepoPath::new(path.clone()).unwrap(),
+            old: entry(base.get(path)),
+            new: entry(result.get(path)),
+        });
+        let changes = changes.collect();
+        let id = ChangeSetId::of_result_tree(Algorithm::Sha1.blob(b"the result's tree"));
+        let base_tree = Algorithm::Sha1.blob(b"the base's tree");
+        Self { set: ChangeSet { id, base_tree, changes, notes: vec![] }, objects }
+    }
+
+    pub(super) fn paths(&self) -> Vec<RepoPath> {
+        self.set.changes.iter().map(|change| change.path.clone()).collect()
+    }
+}
+
+impl Contents for CapturedResult {
+    fn read(&self, object: &ObjectId) -> std::io::Result<Vec<u8>> {
+        self.objects.get(object).cloned().ok_or_else(|| std::io::ErrorKind::NotFound.into())
+    }
+}
+
+/// The kinds of obstacle, by path.
+pub(super) fn obstacles(error: ApplyError) -> Vec<(String, ConflictKind)> {
+    let shown = format!("{error:?}");
+    let conflicts: Vec<Conflict> = error.into_conflicts();
+    assert!(!conflicts.is_empty(), "{shown}");
+    conflicts.into_iter().map(|conflict| (conflict.path.path, conflict.kind)).collect()
+}
+
+pub(super) fn set_bits(path: &Path, bits: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(bits)).unwrap();
+}
+
+pub(super) fn bits(path: &Path) -> u32 {
+    path.symlink_metadata().unwrap().mode() & 0o7777
+}
+
+fn picture(top: &Path) -> Files {
+    let mut picture = Files::new();
+    let mut waiting = vec![top.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let entry = entry.unwrap();
+            let kind = entry.file_type().unwrap();
+            let node = if kind.is_dir() {
+                waiting.push(entry.path());
+                Node::Directory
+            } else if kind.is_symlink() {
+                Node::Link(std::fs::read_link(entry.path()).unwrap().as_os_str().as_bytes().to_vec())
+            } else if kind.is_file() {
+                let bytes = std::fs::read(entry.path()).unwrap_or_default();
+                if bits(&entry.path()) & 0o100 == 0 { Node::File(bytes) } else { Node::Executable(bytes) }
+            } else {
+                Node::Directory
+            };
+            let path = entry.path().strip_prefix(top).unwrap().as_os_str().as_bytes().to_vec();
+            picture.insert(path, node);
+        }
+    }
+    picture
+}
