@@ -1,0 +1,105 @@
+//! git and what we do with it: reading the person's repository, making a job's tree, capturing its result.
+//!
+//! - [`Git`]: the one runner; every use of the git program is a method of it ([`command`] says how it is started).
+//! - [`examine`]: from a folder to a repository's recorded facts, or a typed refusal.
+//! - [`prepare`]: a job's tree with a git directory of its own; [`manifest`] remembers what was put there.
+//! - [`capture`]: from the tree that a dead job left to objects of our own; [`change_set`] tells them from the base.
+//! - [`objects`]: contents by id.
+//!
+//! Which tool does what: git2 reads and writes objects, where it knows the repository's format; the git program does
+//! what libgit2 cannot open or does slowly; walking a job's tree is our own code, because it must follow nothing.
+//! Nothing here applies a result, removes a tree ([`crate::tree`]), or talks to a network.
+
+pub mod capture;
+pub mod change_set;
+pub mod examine;
+pub mod manifest;
+pub mod objects;
+pub mod places;
+pub mod prepare;
+
+mod command;
+mod config;
+mod error;
+mod ignores;
+mod listing;
+mod version;
+
+use pactify_core::AbsPath;
+
+use crate::env::Env;
+use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits};
+
+pub use self::capture::Captured;
+pub use self::error::{GitError, Stage};
+pub use self::examine::{Examined, Features};
+pub use self::objects::Objects;
+pub use self::places::Places;
+pub use self::prepare::{Notice, Prepared};
+pub use self::version::Version;
+
+/// The git program, found and checked once.
+#[derive(Clone, Debug)]
+pub struct Git {
+    program: AbsPath,
+    version: Version,
+    environment: ChildEnv,
+    surroundings: Surroundings,
+}
+
+/// Directories outside any repository that matter for reading one.
+#[derive(Clone, Debug)]
+struct Surroundings {
+    /// The person's home.
+    home: AbsPath,
+    /// Where git looks for the person's attributes and ignore rules when the configuration names none.
+    git_config: AbsPath,
+    /// Our own store, whose trees are never taken for the person's repositories.
+    store: AbsPath,
+}
+
+impl Git {
+    /// Finds git on the absolute directories of `PATH` and asks it for its version.
+    ///
+    /// # Errors
+    /// [`GitError::Missing`], [`GitError::TooOld`], [`GitError::NotGit`].
+    pub fn find(env: &Env) -> Result<Self, GitError> {
+        let program = env.find_executable("git").map_err(GitError::Missing)?;
+        let mut environment = EnvPolicy::git().filter(env.variables());
+        command::harden(&mut environment);
+        let version = ask_version(&program, &environment)?;
+        if version < Version::OLDEST {
+            return Err(GitError::TooOld { program, found: version });
+        }
+        let home = env.directories().home().clone();
+        let configured = env.variable("XDG_CONFIG_HOME").and_then(|path| AbsPath::new(path).ok());
+        let git_config = configured.unwrap_or_else(|| home.join(".config")).join("git");
+        let store = env.directories().pactify_home().clone();
+        Ok(Self { program, version, environment, surroundings: Surroundings { home, git_config, store } })
+    }
+
+    /// Where it is.
+    pub fn program(&self) -> &AbsPath {
+        &self.program
+    }
+
+    /// Which version it is.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+}
+
+fn ask_version(program: &AbsPath, environment: &ChildEnv) -> Result<Version, GitError> {
+    use crate::process::run::Overflow;
+    let limits = Limits { deadline: std::time::Duration::from_secs(20), bytes: 1 << 16, overflow: Overflow::Cut };
+    let directory = program.as_path().parent().and_then(|parent| AbsPath::new(parent).ok());
+    let output = Invocation::new(program.clone(), directory.unwrap_or_else(|| program.clone()), environment.clone())
+        .arg("version")
+        .run(b"", &limits)
+        .map_err(|source| GitError::Run { command: "git version".to_owned(), source })?;
+    let answer = String::from_utf8_lossy(&output.stdout.bytes);
+    Version::parse(&answer).ok_or_else(|| {
+        let answer = answer.chars().take(80).collect();
+        GitError::NotGit { program: program.clone(), answer }
+    })
+}

@@ -1,0 +1,210 @@
+//! From the tree that a dead job left to objects of our own.
+//!
+//! [`walk`] looks at every entry without following or opening anything special, and decides what has changed, what is
+//! new and what is only noted. [`store`] puts contents into a git directory that is made for this capture, in the form in
+//! which git would store them under the base's attributes ([`convert`]). [`write`] makes the result's tree. From
+//! then on nothing looks at the job's files any more.
+//!
+//! The job's index, refs, `.git` file, configuration, attributes and ignore rules have no part in it: a commit, a
+//! reset, `assume-unchanged` or an exclude changes nothing. Nothing that the job left can stop a capture or hide the
+//! rest from it; what is not captured becomes a [`Note`].
+
+mod convert;
+mod store;
+mod walk;
+mod write;
+
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use pactify_core::change::{ChangeSet, EntryMode, Note};
+use pactify_core::job::event::{ResultRecord, TreeRecord};
+use pactify_core::job::{Base, RepositoryRecord};
+use pactify_core::{AbsPath, ObjectId, RepoPath};
+use rustix::fs::{Mode, OFlags};
+
+use super::change_set::{totals, write_notes};
+use super::command::Place;
+use super::config::{Layout, Rules, object_directories};
+use super::error::GitError;
+use super::ignores::Ignores;
+use super::listing::{Listed, Listing};
+use super::manifest::Manifest;
+use super::{Git, Places};
+use crate::process::{Marker, VerifiedDead};
+use crate::tree::{Report, erase};
+
+/// A larger file is noted, not captured: no preview could show it, and an apply would be the wrong way to move it.
+pub const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// What one capture takes in altogether; files beyond are noted.
+pub const MAX_TOTAL_BYTES: u64 = 2 << 30;
+
+/// A captured result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Captured {
+    /// For the journal.
+    pub result: ResultRecord,
+    /// The result itself.
+    pub change_set: ChangeSet,
+}
+
+/// A path's entry in the result, or `None` for a path that is gone.
+type Outcome = (RepoPath, Option<Listed>);
+
+impl Git {
+    /// Captures what the job of `places` left in `tree`. An earlier capture is replaced, once this one is complete.
+    ///
+    /// # Errors
+    /// [`GitError::TreeReplaced`], or what the file system refuses on our own side; never for what the job left.
+    pub fn capture(
+        &self,
+        dead: &VerifiedDead,
+        places: &Places,
+        repository: &RepositoryRecord,
+        base: &Base,
+        tree: &TreeRecord,
+    ) -> Result<Captured, GitError> {
+        let marker = Marker::of(places.job());
+        if *dead.marker() != marker {
+            let (job, proof) = (marker.to_string(), dead.marker().to_string());
+            return Err(GitError::ProofOfAnotherJob { job, proof });
+        }
+        let root = open_recorded(tree)?;
+        let manifest = Manifest::read(&places.manifest())?;
+        let previous = SetAside::of(places)?;
+        let result_tree = self.capture_into(&places.capture(), &root, repository, base, &manifest)?;
+        let captured = self.describe(&places.capture(), base, &result_tree)?;
+        previous.replace();
+        Ok(captured)
+    }
+
+    fn capture_into(
+        &self,
+        capture: &AbsPath,
+        root: &OwnedFd,
+        repository: &RepositoryRecord,
+        base: &Base,
+        manifest: &Manifest,
+    ) -> Result<ObjectId, GitError> {
+        let rules = &manifest.header.rules;
+        create(capture, repository, base, rules)?;
+        let place = Place::Private { git_dir: capture, work_tree: None, index: None };
+        let listing = self.list(place, &base.tree)?;
+        let ignores = self.ignores(place, &listing, rules)?;
+        let mut findings = walk::Walk::new(root, &listing, manifest, &ignores).run()?;
+
+        let mut outcomes = store::Store::open(self, capture, root, base, &listing, rules)?.take(&mut findings)?;
+        outcomes.extend(findings.deleted(&listing, manifest).map(|path| (path, None)));
+        let unchanged = |(path, new): &Outcome| listing.get(path) == new.as_ref();
+        outcomes.retain(|outcome| !unchanged(outcome));
+        let result = self.write_tree(capture, base, &outcomes)?;
+        write_notes(capture, &findings.into_notes())?;
+        Ok(result)
+    }
+
+    fn describe(&self, capture: &AbsPath, base: &Base, result: &ObjectId) -> Result<Captured, GitError> {
+        let change_set = self.change_set(capture, &base.tree, result)?;
+        let totals = totals(&self.objects(capture, result)?, &change_set.changes)?;
+        let result = ResultRecord { change_set: change_set.id.clone(), base_tree: base.tree.clone(), totals };
+        Ok(Captured { result, change_set })
+    }
+
+    fn ignores(&self, place: Place<'_>, listing: &Listing, rules: &Rules) -> Result<Ignores, GitError> {
+        let mut ignores =
+            Ignores::new(&rules.info_exclude, &rules.global_ignores, rules.is_on("core.ignorecase", false));
+        let (paths, objects): (Vec<_>, Vec<_>) =
+            listing.files_called(b".gitignore").map(|(path, entry)| (path, &entry.object)).unzip();
+        for (path, text) in paths.iter().zip(self.contents(place, &objects)?) {
+            ignores.add(path, &String::from_utf8_lossy(&text));
+        }
+        Ok(ignores)
+    }
+}
+
+impl Rules {
+    /// Whether a boolean setting is on.
+    fn is_on(&self, key: &str, default: bool) -> bool {
+        match self.settings.get(key).map(|value| value.to_ascii_lowercase()).as_deref() {
+            Some("true" | "yes" | "on" | "1") => true,
+            Some("false" | "no" | "off" | "0" | "") => false,
+            _ => default,
+        }
+    }
+}
+
+/// The capture before this one, out of the way. Comes back if this one fails.
+struct SetAside {
+    capture: AbsPath,
+    aside: AbsPath,
+}
+
+impl SetAside {
+    fn of(places: &Places) -> Result<Self, GitError> {
+        let (capture, aside) = (places.capture(), places.directory().join("capture.previous"));
+        match std::fs::symlink_metadata(&capture) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            _ => {
+                remove(&aside);
+                std::fs::rename(&capture, &aside).map_err(GitError::io("set aside", capture.as_path()))?;
+            }
+        }
+        Ok(Self { capture, aside })
+    }
+
+    fn replace(self) {
+        remove(&self.aside);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for SetAside {
+    fn drop(&mut self) {
+        remove(&self.capture);
+        // There may be none.
+        let _ = std::fs::rename(&self.aside, &self.capture);
+    }
+}
+
+fn create(capture: &AbsPath, repository: &RepositoryRecord, base: &Base, rules: &Rules) -> Result<(), GitError> {
+    let mut settings = rules.settings.clone();
+    // Names are taken as they are: nothing checks these trees out, and an apply has rules of its own.
+    settings.insert("core.protectntfs".to_owned(), "false".to_owned());
+    settings.insert("core.protecthfs".to_owned(), "false".to_owned());
+    let alternates = object_directories(&repository.common_dir)?;
+    let sha256 = base.tree.is_sha256();
+    let head = &base.commit;
+    Layout { path: capture, settings, rules, sha256, checkout: false, head, alternates: &alternates }.create()
+}
+
+/// Opens the tree, if it still is the directory that was recorded.
+fn open_recorded(tree: &TreeRecord) -> Result<OwnedFd, GitError> {
+    let replaced = || GitError::TreeReplaced { path: tree.path.clone() };
+    let root = rustix::fs::open(tree.path.as_path(), walk::DIRECTORY, Mode::empty()).map_err(|_| replaced())?;
+    let stat = rustix::fs::fstat(&root).map_err(GitError::errno("look at", tree.path.as_path()))?;
+    if (stat.st_dev, stat.st_ino) != (tree.device, tree.inode) {
+        return Err(replaced());
+    }
+    Ok(root)
+}
+
+/// Removes something of ours in the job's directory, following no link.
+fn remove(path: &AbsPath) {
+    let (Some(parent), Some(name)) = (path.as_path().parent(), path.as_path().file_name()) else { return };
+    let mut report = Report::default();
+    if let Ok(directory) = rustix::fs::open(parent, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+        erase(directory.as_fd(), parent, name, &mut report);
+    }
+    for left in report.left {
+        tracing::warn!(path = %left.path.display(), why = left.why, "it is left behind");
+    }
+}
+
+/// A note that the entry `path` is not captured because of `why`.
+fn unreadable(path: &RepoPath, why: impl Into<String>) -> Note {
+    Note::Unreadable { shown: path.display(), why: why.into() }
+}
+
+/// A mode as a base or a result has it.
+fn file_mode(executable: bool) -> EntryMode {
+    if executable { EntryMode::Executable } else { EntryMode::File }
+}

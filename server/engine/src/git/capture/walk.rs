@@ -1,0 +1,332 @@
+//! Looks at every entry of a job's tree: unchanged, changed, new, or only to be noted.
+//!
+//! Directories are opened from the tree's top, component by component, following nothing, so that a link is an
+//! entry like any other and depth costs nothing. No file is opened here.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+
+use pactify_core::RepoPath;
+use pactify_core::change::{EntryMode, Note};
+use pactify_core::display::neutral;
+use pactify_core::path::rules::{Rule, WritablePath};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::super::error::GitError;
+use super::super::ignores::Ignores;
+use super::super::listing::Listing;
+use super::super::manifest::{Fingerprint, Manifest};
+use super::unreadable;
+
+/// How a directory is opened: as that directory or not at all.
+pub(in crate::git) const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+/// How many ignored files are named.
+const EXAMPLES: usize = 10;
+
+/// What a walk found.
+#[derive(Default)]
+pub(super) struct Findings {
+    /// Files and links that are new or may have changed.
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) notes: Vec<Note>,
+    /// Paths of the base that are still there in some form, or about which nothing is known.
+    kept: HashSet<RepoPath>,
+    /// Directories about whose content nothing is known.
+    closed: Vec<RepoPath>,
+    ignored: u64,
+    ignored_examples: Vec<RepoPath>,
+}
+
+/// A file or link whose content is to be looked at.
+pub(super) struct Candidate {
+    pub(super) path: RepoPath,
+    pub(super) is_link: bool,
+    pub(super) executable: bool,
+    pub(super) size: u64,
+    pub(super) links: u64,
+    identity: (u64, u64),
+}
+
+pub(super) struct Walk<'a> {
+    root: &'a OwnedFd,
+    device: u64,
+    base: &'a Listing,
+    manifest: &'a Manifest,
+    ignores: &'a Ignores,
+    found: Findings,
+    waiting: Vec<Directory>,
+}
+
+/// A directory to be looked into; `None` is the top.
+struct Directory {
+    path: Option<RepoPath>,
+    ignored: bool,
+}
+
+struct Found {
+    path: RepoPath,
+    name: Vec<u8>,
+    stat: Stat,
+}
+
+impl Findings {
+    /// The paths of the base that the job removed.
+    pub(super) fn deleted<'a>(&'a self, base: &'a Listing, manifest: &'a Manifest) -> impl Iterator<Item = RepoPath> {
+        let is_known = |path: &RepoPath| !self.closed.iter().any(|closed| is_below(path, closed));
+        let populated = base.entries.keys().filter(|path| manifest.files.contains_key(path));
+        populated.filter(move |path| !self.kept.contains(*path) && is_known(path)).cloned()
+    }
+
+    /// Leaves the base's entry at `path` as it is.
+    pub(super) fn keep(&mut self, path: &RepoPath, note: Note) {
+        self.kept.insert(path.clone());
+        self.notes.push(note);
+    }
+
+    pub(super) fn into_notes(mut self) -> Vec<Note> {
+        if self.ignored > 0 {
+            self.ignored_examples.sort();
+            self.notes.push(Note::Ignored { files: self.ignored, examples: self.ignored_examples });
+        }
+        self.notes
+    }
+}
+
+impl Candidate {
+    /// Opens it, if it still is the entry that was looked at.
+    pub(super) fn open(&self, root: &OwnedFd) -> io::Result<std::fs::File> {
+        let directory = open_below(root, self.path.parent().as_ref())?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&directory, self.path.file_name(), flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&file)?;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if !is_file || (stat.st_dev, stat.st_ino) != self.identity {
+            return Err(io::Error::other("it was replaced while it was captured"));
+        }
+        Ok(file.into())
+    }
+
+    /// Where the link leads to, as it is written in it.
+    pub(super) fn target(&self, root: &OwnedFd) -> io::Result<Vec<u8>> {
+        let directory = open_below(root, self.path.parent().as_ref())?;
+        Ok(rustix::fs::readlinkat(&directory, self.path.file_name(), Vec::new())?.into_bytes())
+    }
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(root: &'a OwnedFd, base: &'a Listing, manifest: &'a Manifest, ignores: &'a Ignores) -> Self {
+        let (found, waiting) = (Findings::default(), vec![Directory { path: None, ignored: false }]);
+        Self { root, device: 0, base, manifest, ignores, found, waiting }
+    }
+
+    pub(super) fn run(mut self) -> Result<Findings, GitError> {
+        let stat = rustix::fs::fstat(self.root).map_err(GitError::errno("look at", "the job's tree"))?;
+        self.device = stat.st_dev;
+        while let Some(directory) = self.waiting.pop() {
+            if let Err(errno) = self.look_into(&directory) {
+                self.close(directory.path, errno);
+            }
+        }
+        Ok(self.found)
+    }
+
+    fn look_into(&mut self, directory: &Directory) -> Result<(), Errno> {
+        let opened = open_below(self.root, directory.path.as_ref())?;
+        let names = names(&opened)?;
+        if names.iter().any(|name| name == b".git") {
+            match &directory.path {
+                None => self.check_git_file(&opened),
+                Some(path) if self.is_nested_repository(path) => return Ok(()),
+                Some(_) => {}
+            }
+        } else if directory.path.is_none() {
+            self.found.notes.push(Note::GitFileRewritten);
+        }
+        for name in names.into_iter().filter(|name| name != b".git") {
+            let Some(path) = self.name(directory.path.as_ref(), &name) else { continue };
+            match rustix::fs::statat(&opened, OsStr::from_bytes(&name), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => self.look_at(Found { path, name, stat }, directory.ignored),
+                Err(errno) => self.found.keep(&path, unreadable(&path, io::Error::from(errno).to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at(&mut self, found: Found, parent_ignored: bool) {
+        let Found { path, name, stat } = &found;
+        if is_git_name(name) {
+            return self.found.keep(path, unreadable(path, Rule::GitDirectory.to_string()));
+        }
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let is_directory = kind == FileType::Directory;
+        let tracked = self.base.get(path).map(|entry| entry.mode);
+        let holds_tracked = is_directory && (self.base.is_directory(path) || tracked == Some(EntryMode::Gitlink));
+        let ignored =
+            parent_ignored || (tracked.is_none() && !holds_tracked && self.ignores.covers(path, is_directory));
+        if ignored && tracked.is_none() && !holds_tracked {
+            return self.count_ignored(path.clone(), is_directory);
+        }
+        match kind {
+            FileType::Directory if stat.st_dev != self.device => self.close(Some(path.clone()), Errno::XDEV),
+            FileType::Directory if tracked == Some(EntryMode::Gitlink) => self.submodule(found.path),
+            FileType::Directory => self.waiting.push(Directory { path: Some(found.path), ignored }),
+            FileType::RegularFile | FileType::Symlink => self.file(found, kind == FileType::Symlink),
+            kind => {
+                let what = special_name(kind).to_owned();
+                self.found.notes.push(Note::SpecialFile { path: found.path, what });
+            }
+        }
+    }
+
+    fn file(&mut self, found: Found, is_link: bool) {
+        let Found { path, stat, .. } = found;
+        let tracked = self.base.get(&path).is_some();
+        if tracked {
+            self.found.kept.insert(path.clone());
+            if self.manifest.files.get(&path) == Some(&Fingerprint::of(&stat)) {
+                return;
+            }
+        }
+        self.found.candidates.push(Candidate {
+            path,
+            is_link,
+            executable: stat.st_mode & 0o100 != 0,
+            size: u64::try_from(stat.st_size).unwrap_or_default(),
+            links: stat.st_nlink,
+            identity: (stat.st_dev, stat.st_ino),
+        });
+    }
+
+    /// A directory where the base has a submodule: its content is another repository's.
+    fn submodule(&mut self, path: RepoPath) {
+        let files = self.count_files(&path);
+        self.found.kept.insert(path.clone());
+        if files > 0 {
+            self.found.notes.push(Note::NestedRepository { path, files });
+        }
+    }
+
+    /// Notes a repository in the tree. One around files of the base is looked into all the same: or `git init` in a
+    /// directory would hide what was changed there.
+    fn is_nested_repository(&mut self, path: &RepoPath) -> bool {
+        let hides_nothing = !self.base.is_directory(path);
+        let files = if hides_nothing { self.count_files(path) } else { 0 };
+        self.found.notes.push(Note::NestedRepository { path: path.clone(), files });
+        hides_nothing
+    }
+
+    fn check_git_file(&mut self, top: &OwnedFd) {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let expected = self.manifest.header.git_file.as_bytes();
+        let mut content = vec![0; expected.len() + 1];
+        let read = rustix::fs::openat(top, ".git", flags, Mode::empty())
+            .and_then(|file| rustix::io::read(&file, content.as_mut_slice()));
+        if read.map(|count| &content[..count]) != Ok(expected) {
+            self.found.notes.push(Note::GitFileRewritten);
+        }
+    }
+
+    fn count_ignored(&mut self, path: RepoPath, is_directory: bool) {
+        let files = if is_directory { self.count_files(&path) } else { 1 };
+        self.found.ignored += files;
+        if files > 0 && self.found.ignored_examples.len() < EXAMPLES {
+            self.found.ignored_examples.push(path);
+        }
+    }
+
+    /// How many files are below a directory, as far as it can be read. The git directories of repositories don't count.
+    fn count_files(&self, directory: &RepoPath) -> u64 {
+        let mut waiting = vec![directory.clone()];
+        let mut files = 0;
+        while let Some(path) = waiting.pop() {
+            let Ok(opened) = open_below(self.root, Some(&path)) else { continue };
+            let Ok(entries) = Dir::read_from(&opened) else { continue };
+            for entry in entries.filter_map(Result::ok) {
+                let name = entry.file_name().to_bytes();
+                if matches!(name, b"." | b".." | b".git") {
+                    continue;
+                }
+                if entry.file_type() == FileType::Directory {
+                    waiting.extend(RepoPath::new([path.as_bytes(), b"/", name].concat()).ok());
+                } else {
+                    files += 1;
+                }
+            }
+        }
+        files
+    }
+
+    /// The path of an entry; what no repository can hold is noted.
+    fn name(&mut self, directory: Option<&RepoPath>, name: &[u8]) -> Option<RepoPath> {
+        let bytes = match directory {
+            Some(directory) => [directory.as_bytes(), b"/", name].concat(),
+            None => name.to_vec(),
+        };
+        let path = RepoPath::new(bytes);
+        if let Err(error) = &path {
+            let shown = neutral(&String::from_utf8_lossy(name)).into_owned();
+            self.found.notes.push(Note::Unreadable { shown, why: error.to_string() });
+        }
+        path.ok()
+    }
+
+    /// Nothing is known about what is below `path`: the base's entries there stay as they are.
+    fn close(&mut self, path: Option<RepoPath>, errno: Errno) {
+        let why = match errno {
+            Errno::XDEV => "another file system is mounted there".to_owned(),
+            errno => io::Error::from(errno).to_string(),
+        };
+        let shown = path.as_ref().map_or_else(|| ".".to_owned(), RepoPath::display);
+        self.found.notes.push(Note::Unreadable { shown, why });
+        match path {
+            Some(path) => self.found.closed.push(path),
+            None => self.found.kept.extend(self.base.entries.keys().cloned()),
+        }
+    }
+}
+
+/// Opens the directory `path` below `root`, following nothing on the way.
+pub(super) fn open_below(root: &OwnedFd, path: Option<&RepoPath>) -> Result<OwnedFd, Errno> {
+    let mut opened = rustix::fs::openat(root, ".", DIRECTORY, Mode::empty())?;
+    for component in path.into_iter().flat_map(RepoPath::components) {
+        opened = rustix::fs::openat(&opened, OsStr::from_bytes(component), DIRECTORY, Mode::empty())?;
+    }
+    Ok(opened)
+}
+
+fn names(directory: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory.as_fd())? {
+        let name = entry?.file_name().to_bytes().to_vec();
+        if !matches!(name.as_slice(), b"." | b"..") {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Whether git refuses the name in a tree, because some file system takes it for `.git`.
+fn is_git_name(name: &[u8]) -> bool {
+    let refusal = RepoPath::new(name).ok().and_then(|path| WritablePath::check(path).err());
+    refusal.is_some_and(|refusal| refusal.rule == Rule::GitDirectory)
+}
+
+fn is_below(path: &RepoPath, directory: &RepoPath) -> bool {
+    path.as_bytes().strip_prefix(directory.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'/'))
+}
+
+fn special_name(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Fifo => "pipe",
+        FileType::Socket => "socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "device",
+        _ => "special file",
+    }
+}

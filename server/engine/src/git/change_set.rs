@@ -1,0 +1,146 @@
+//! A change set from ids alone: the same for whoever asks, whenever.
+//!
+//! The differences come from two trees, what else a capture saw from the notes stored beside it. Nothing here looks at
+//! the job's tree.
+
+use std::time::{Duration, Instant};
+
+use pactify_core::change::hunk;
+use pactify_core::change::sensitive::{Tier, tier};
+use pactify_core::change::{Change, ChangeSet, Entry, EntryMode, Note, Totals};
+use pactify_core::{AbsPath, ChangeSetId, ObjectId, RepoPath};
+use serde::{Deserialize, Serialize};
+
+use super::Git;
+use super::command::{Call, Place, Verb, unexpected};
+use super::config::create_file;
+use super::error::GitError;
+use super::objects::Objects;
+
+/// The time spent on counting lines. What is left then counts as files only.
+const COUNTING: Duration = Duration::from_secs(5);
+
+/// The version of `notes.json` that this build writes.
+const NOTES_FORMAT: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct NotesRecord {
+    format: u32,
+    notes: Vec<Note>,
+}
+
+impl Git {
+    /// The differences between a job's base and its captured result.
+    ///
+    /// # Errors
+    /// When `capture` holds no such result.
+    pub fn change_set(
+        &self,
+        capture: &AbsPath,
+        base_tree: &ObjectId,
+        result_tree: &ObjectId,
+    ) -> Result<ChangeSet, GitError> {
+        let place = Place::Private { git_dir: capture, work_tree: None, index: None };
+        let call = Call::new(Verb::DiffTree, place)
+            .args(["-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv"])
+            .args([base_tree.as_str(), result_tree.as_str()]);
+        let answer = self.run(&call)?;
+        let mut fields = answer.split(|byte| *byte == 0);
+        let mut changes = Vec::new();
+        while let (Some(facts), Some(path)) = (fields.next().filter(|facts| !facts.is_empty()), fields.next()) {
+            changes.push(parse(facts, path).ok_or_else(|| unexpected(&call, facts))?);
+        }
+        changes.sort_by(|one: &Change, other| one.path.cmp(&other.path));
+        self.add_sizes(capture, base_tree, &mut changes)?;
+        Ok(ChangeSet {
+            id: ChangeSetId::of_result_tree(result_tree.clone()),
+            base_tree: base_tree.clone(),
+            changes,
+            notes: read_notes(capture)?,
+        })
+    }
+
+    fn add_sizes(&self, capture: &AbsPath, example: &ObjectId, changes: &mut [Change]) -> Result<(), GitError> {
+        let objects = self.objects(capture, example)?;
+        let mut entries: Vec<&mut Entry> = changes
+            .iter_mut()
+            .flat_map(|change| [&mut change.old, &mut change.new])
+            .flatten()
+            .filter(|entry| entry.mode != EntryMode::Gitlink)
+            .collect();
+        let ids: Vec<ObjectId> = entries.iter().map(|entry| entry.object.clone()).collect();
+        let sizes = objects.sizes(&ids.iter().collect::<Vec<_>>())?;
+        for (entry, size) in entries.iter_mut().zip(sizes) {
+            entry.size = size;
+        }
+        Ok(())
+    }
+}
+
+/// Counts what changed. Contents that are not text, too large, or left when the time is up add no lines.
+pub fn totals(objects: &Objects, changes: &[Change]) -> Result<Totals, GitError> {
+    let end = Instant::now() + COUNTING;
+    let mut totals = Totals::default();
+    for change in changes {
+        totals.files += 1;
+        totals.sensitive += u64::from(tier(&change.path) == Some(Tier::Sensitive));
+        if Instant::now() < end {
+            let (added, deleted) = line_counts(objects, change)?;
+            totals.added += added;
+            totals.deleted += deleted;
+        }
+    }
+    Ok(totals)
+}
+
+fn line_counts(objects: &Objects, change: &Change) -> Result<(u64, u64), GitError> {
+    let is_countable = |entry: &Entry| entry.mode.is_file() && entry.size <= hunk::MAX_TEXT_BYTES;
+    if ![&change.old, &change.new].into_iter().flatten().all(is_countable) {
+        return Ok((0, 0));
+    }
+    let read = |entry: &Option<Entry>| match entry {
+        Some(entry) => objects.read(&entry.object, hunk::MAX_TEXT_BYTES),
+        None => Ok(Vec::new()),
+    };
+    let (old, new) = (read(&change.old)?, read(&change.new)?);
+    let text = |bytes| hunk::is_text(bytes).then(|| std::str::from_utf8(bytes).ok()).flatten();
+    let (Some(old), Some(new)) = (text(old.as_slice()), text(new.as_slice())) else { return Ok((0, 0)) };
+    let deadline = Instant::now() + hunk::DEADLINE;
+    Ok(hunk::counts(&hunk::groups(&hunk::lines(old), &hunk::lines(new), Some(deadline))))
+}
+
+pub(super) fn write_notes(capture: &AbsPath, notes: &[Note]) -> Result<(), GitError> {
+    let path = capture.join("notes.json");
+    let record = NotesRecord { format: NOTES_FORMAT, notes: notes.to_vec() };
+    let text = serde_json::to_vec(&record).map_err(|error| damaged(&path, error.to_string()))?;
+    create_file(&path, &text)
+}
+
+fn read_notes(capture: &AbsPath) -> Result<Vec<Note>, GitError> {
+    let path = capture.join("notes.json");
+    let text = std::fs::read(&path).map_err(GitError::io("read", path.as_path()))?;
+    let record: NotesRecord = serde_json::from_slice(&text).map_err(|error| damaged(&path, error.to_string()))?;
+    match record.format {
+        NOTES_FORMAT => Ok(record.notes),
+        other => Err(damaged(&path, format!("it has format {other}, not {NOTES_FORMAT}"))),
+    }
+}
+
+/// `:<old mode> <new mode> <old object> <new object> <status>`
+fn parse(facts: &[u8], path: &[u8]) -> Option<Change> {
+    let mut words = std::str::from_utf8(facts).ok()?.strip_prefix(':')?.split(' ');
+    let (old_mode, new_mode) = (words.next()?, words.next()?);
+    let (old, new) = (words.next()?, words.next()?);
+    let entry = |mode: &str, object: &str| match mode {
+        "000000" => Some(None),
+        mode => {
+            let object = object.parse().ok()?;
+            Some(Some(Entry { mode: EntryMode::from_octal(mode)?, object, size: 0 }))
+        }
+    };
+    Some(Change { path: RepoPath::new(path).ok()?, old: entry(old_mode, old)?, new: entry(new_mode, new)? })
+}
+
+fn damaged(path: &AbsPath, why: String) -> GitError {
+    GitError::RecordDamaged { path: path.clone(), why }
+}

@@ -1,0 +1,342 @@
+//! Everything that can go wrong with git and with a job's tree, and what a person is told.
+
+use std::io;
+use std::path::PathBuf;
+
+use pactify_core::display::{headline, neutral};
+use pactify_core::{AbsPath, Failure, FailureCode, ObjectId};
+
+use super::version::Version;
+use crate::env::EnvError;
+use crate::process::RunError;
+
+/// Why something about a repository or a job's tree was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// There is no git program.
+    #[error("git was not found")]
+    Missing(#[source] EnvError),
+    /// The git program is older than what we need.
+    #[error("{program} is git {found}; pactify needs {} or newer", Version::OLDEST)]
+    TooOld {
+        /// The program.
+        program: AbsPath,
+        /// Its version.
+        found: Version,
+    },
+    /// A program named git that does not answer like git.
+    #[error("{program} does not say its version: {answer:?}")]
+    NotGit {
+        /// The program.
+        program: AbsPath,
+        /// What it said.
+        answer: String,
+    },
+    /// git could not be started, or took too long, or said too much.
+    #[error("{command} was not completed")]
+    Run {
+        /// The command.
+        command: String,
+        /// What happened.
+        source: RunError,
+    },
+    /// git refused.
+    #[error("{command} failed: {}", headline(message, 300))]
+    Failed {
+        /// The command.
+        command: String,
+        /// What git said.
+        message: String,
+    },
+    /// git answered in a form that it never should.
+    #[error("{command} answered unexpectedly: {answer}")]
+    Answer {
+        /// The command.
+        command: String,
+        /// The part of its answer that was not understood.
+        answer: String,
+    },
+    /// The folder belongs to no repository.
+    #[error("{folder} is not in a git repository")]
+    NoRepository {
+        /// The folder named.
+        folder: AbsPath,
+    },
+    /// The folder lies in pactify's own store: it is a job's tree or something beside it.
+    #[error("{folder} belongs to a job")]
+    InsideJob {
+        /// The folder named.
+        folder: AbsPath,
+    },
+    /// The repository has no checkout here.
+    #[error("{git_dir} has no checkout here: it is a bare repository, or the folder is inside a git directory")]
+    Bare {
+        /// The repository.
+        git_dir: AbsPath,
+    },
+    /// git refuses the repository because it belongs to another user.
+    #[error("git refuses {folder}: {}", neutral(message))]
+    DubiousOwnership {
+        /// The folder named.
+        folder: AbsPath,
+        /// git's own message, which names the remedy.
+        message: String,
+    },
+    /// The repository has a format that this git does not know.
+    #[error("git cannot read the repository of {folder}: {}", headline(message, 300))]
+    Unsupported {
+        /// The folder named.
+        folder: AbsPath,
+        /// git's own message.
+        message: String,
+    },
+    /// There is no commit yet.
+    #[error("{worktree} has no commit yet")]
+    Unborn {
+        /// The checkout.
+        worktree: AbsPath,
+    },
+    /// HEAD names a branch that does not exist, while others do.
+    #[error("HEAD of {worktree} names {target}, which does not exist")]
+    HeadNamesNothing {
+        /// The checkout.
+        worktree: AbsPath,
+        /// What HEAD names.
+        target: String,
+    },
+    /// Objects that are needed are not in the repository.
+    #[error("{} is not among the objects of {repository}", name_objects(missing))]
+    ObjectsMissing {
+        /// Where they should be.
+        repository: AbsPath,
+        /// Some of them.
+        missing: Vec<String>,
+    },
+    /// An object is larger than what was asked for.
+    #[error("object {object} has {size} bytes, more than {limit}")]
+    ObjectTooLarge {
+        /// The object.
+        object: ObjectId,
+        /// Its size in bytes.
+        size: u64,
+        /// The most that was asked for.
+        limit: u64,
+    },
+    /// libgit2 refused.
+    #[error("cannot {action} in {}", path.display())]
+    Objects {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// The operating system refused.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A record of ours cannot be used.
+    #[error("{path} is damaged: {why}")]
+    RecordDamaged {
+        /// The record.
+        path: AbsPath,
+        /// Why.
+        why: String,
+    },
+    /// A populated tree is not what it was made from.
+    #[error("{path} was not populated as asked: {why}")]
+    NotPopulated {
+        /// The tree.
+        path: AbsPath,
+        /// Why.
+        why: String,
+    },
+    /// What is at the tree's place is not the directory that was recorded.
+    #[error("{path} is not the directory that was made for the job")]
+    TreeReplaced {
+        /// The tree.
+        path: AbsPath,
+    },
+    /// The processes that are proved dead are those of another job.
+    #[error("{job} cannot be captured: the proof is about {proof}")]
+    ProofOfAnotherJob {
+        /// The job to be captured.
+        job: String,
+        /// Whose processes are dead.
+        proof: String,
+    },
+}
+
+/// What was going on when a [`GitError`] came up: decides the code of what is merely "git failed".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// A job's tree was being made.
+    Prepare,
+    /// A job's result was being captured.
+    Capture,
+    /// Anything else.
+    Other,
+}
+
+impl GitError {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+
+    pub(crate) fn errno(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(rustix::io::Errno) -> Self {
+        let path = path.into();
+        move |errno| Self::Io { action, path, source: errno.into() }
+    }
+
+    pub(super) fn objects(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(git2::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Objects { action, path, source }
+    }
+
+    /// As it is told to people, when it happened during `stage`.
+    pub fn into_failure(self, stage: Stage) -> Failure {
+        let mut failure = Failure::from(self);
+        if failure.code == FailureCode::GitFailed {
+            failure.code = match stage {
+                Stage::Prepare => FailureCode::WorktreeCreateFailed,
+                Stage::Capture => FailureCode::CaptureFailed,
+                Stage::Other => FailureCode::GitFailed,
+            };
+        }
+        failure
+    }
+
+    fn is_out_of_space(&self) -> bool {
+        const TEXT: &str = "No space left on device";
+        match self {
+            Self::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::Failed { message, .. } => message.contains(TEXT) || message.contains("Disk quota exceeded"),
+            Self::Objects { source, .. } => source.message().contains(TEXT),
+            _ => false,
+        }
+    }
+
+    fn code_and_next(&self) -> (FailureCode, &'static str) {
+        use FailureCode as C;
+        const REPEAT: &str = "repair what the message names, then try again";
+        if self.is_out_of_space() {
+            return (C::NoSpace, "free some space on that file system, then try again");
+        }
+        match self {
+            Self::Missing(_) => (C::GitMissing, "install git, or put it on the PATH that the editor starts with"),
+            Self::TooOld { .. } => (C::GitTooOld, "install a newer git, and put it first on PATH"),
+            Self::NotGit { .. } => (C::GitFailed, "put a real git first on PATH"),
+            Self::NoRepository { .. } => {
+                (C::NoRepository, "open a folder of a git repository, or run `git init` there")
+            }
+            Self::InsideJob { .. } => (C::RefusedInsideJob, "open the repository that the job was made from"),
+            Self::Bare { .. } => (C::BareRepository, "open a checkout of it (`git worktree add` makes one)"),
+            Self::DubiousOwnership { .. } => {
+                (C::UnsupportedRepository, "run the `git config` command of the message if you trust the repository")
+            }
+            Self::Unsupported { .. } => (C::UnsupportedRepository, "install a git that knows this repository's format"),
+            Self::Unborn { .. } => (C::UnbornHead, "make a first commit; an empty one is enough"),
+            Self::HeadNamesNothing { .. } => (C::HeadNamesNothing, "check out a branch that exists"),
+            Self::ObjectsMissing { .. } => (
+                C::ObjectsMissing,
+                "run `git fsck`, or fetch what is missing (`git fetch --refetch`, `git checkout .`)",
+            ),
+            Self::ObjectTooLarge { .. } => (C::InvalidParams, "look at the file in the job's tree instead"),
+            Self::ProofOfAnotherJob { .. } => (C::Internal, "run `pactify sub doctor`"),
+            Self::RecordDamaged { .. } => {
+                (C::StoreDamaged, "save what you need from the job's tree, then discard the job")
+            }
+            Self::TreeReplaced { .. } => {
+                (C::CaptureFailed, "look at the directory yourself; pactify will not touch it")
+            }
+            Self::Io { .. } | Self::Objects { .. } | Self::NotPopulated { .. } | Self::Failed { .. } => {
+                (C::GitFailed, REPEAT)
+            }
+            Self::Run { .. } | Self::Answer { .. } => {
+                (C::GitFailed, "try again; run `pactify sub doctor` if it happens again")
+            }
+        }
+    }
+}
+
+impl From<GitError> for Failure {
+    fn from(error: GitError) -> Self {
+        let (code, next) = error.code_and_next();
+        let mut message = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(source) = cause {
+            message = format!("{message}: {source}");
+            cause = source.source();
+        }
+        Self::new(code, neutral(&message), next)
+    }
+}
+
+fn name_objects(missing: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let names = missing.iter().take(SHOWN).map(|name| neutral(name)).collect::<Vec<_>>().join(", ");
+    match missing.len().saturating_sub(SHOWN) {
+        0 => names,
+        more => format!("{names} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path() -> AbsPath {
+        AbsPath::new("/repo").unwrap()
+    }
+
+    #[test]
+    fn every_refusal_has_a_code_of_its_own_and_names_the_thing() {
+        let old = Version::parse("git version 2.30.1").unwrap();
+        for (error, code, words) in [
+            (
+                GitError::TooOld { program: AbsPath::new("/bin/git").unwrap(), found: old },
+                FailureCode::GitTooOld,
+                ["/bin/git", "2.30.1", "2.38.0"],
+            ),
+            (GitError::NoRepository { folder: path() }, FailureCode::NoRepository, ["/repo", "git", "repository"]),
+            (GitError::Unborn { worktree: path() }, FailureCode::UnbornHead, ["/repo", "no commit", "yet"]),
+            (
+                GitError::ObjectsMissing { repository: path(), missing: ["a", "b", "c", "d"].map(String::from).into() },
+                FailureCode::ObjectsMissing,
+                ["a, b, c", "1 more", "/repo"],
+            ),
+            (
+                GitError::Failed { command: "git read-tree".into(), message: "x: No space left on device".into() },
+                FailureCode::NoSpace,
+                ["git read-tree", "No space", "device"],
+            ),
+        ] {
+            let failure = Failure::from(error);
+            assert_eq!(failure.code, code, "{failure:?}");
+            assert!(words.iter().all(|word| failure.message.contains(word)), "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_s_answer_reaches_the_person_and_the_stage_gives_the_code() {
+        let denied = || GitError::io("create", "/repo/x")(io::ErrorKind::PermissionDenied.into());
+        let failure = denied().into_failure(Stage::Prepare);
+        assert_eq!(
+            (failure.code, failure.message.as_str()),
+            (FailureCode::WorktreeCreateFailed, "cannot create /repo/x: permission denied")
+        );
+        assert_eq!(denied().into_failure(Stage::Capture).code, FailureCode::CaptureFailed);
+        let full = GitError::io("write", "/repo/x")(io::ErrorKind::StorageFull.into());
+        assert_eq!(full.into_failure(Stage::Prepare).code, FailureCode::NoSpace);
+    }
+}

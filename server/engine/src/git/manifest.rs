@@ -1,0 +1,143 @@
+//! What a job's tree was populated with: one `stat` per file, and the rules of that moment.
+//!
+//! A capture reads only files whose `stat` differs. A process without privileges can set a file's modification time
+//! but not its change time, so an unchanged `stat` is an unchanged file; files written in the very moment of the record
+//! are marked to be read anyway. What is not in the manifest was never populated (a sparse checkout), so its absence is
+//! no deletion. The manifest lies outside the tree and is read once, after the job's processes are dead.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+
+use pactify_core::job::{Base, Isolation};
+use pactify_core::{AbsPath, RepoPath};
+use rustix::fs::{AtFlags, Stat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::config::{Rules, create_file};
+use super::error::GitError;
+use super::listing::Listing;
+
+/// The version of the manifest that this build writes.
+const FORMAT: u32 = 1;
+
+/// What is remembered beside the files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Header {
+    format: u32,
+    pub(super) base: Base,
+    pub(super) isolation: Isolation,
+    /// The directory below `worktrees/` of the person's repository that registers a linked tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) registration: Option<String>,
+    /// What the tree's `.git` file holds.
+    pub(super) git_file: String,
+    pub(super) rules: Rules,
+}
+
+/// The record of a populated tree.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    pub(super) header: Header,
+    pub(super) files: BTreeMap<RepoPath, Fingerprint>,
+}
+
+/// What a file's `stat` says that changes when the file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fingerprint {
+    mode: u32,
+    inode: u64,
+    size: u64,
+    modified: i128,
+    /// 0 for a file that must be read anyway.
+    changed: i128,
+}
+
+impl Header {
+    pub(super) fn new(base: Base, isolation: Isolation, git_file: String, rules: Rules) -> Self {
+        Self { format: FORMAT, base, isolation, registration: None, git_file, rules }
+    }
+}
+
+impl Fingerprint {
+    pub(super) fn of(stat: &Stat) -> Self {
+        let nanoseconds = |seconds: i64, rest: u64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        Self {
+            mode: stat.st_mode,
+            inode: stat.st_ino,
+            size: u64::try_from(stat.st_size).unwrap_or_default(),
+            modified: nanoseconds(stat.st_mtime, stat.st_mtime_nsec),
+            changed: nanoseconds(stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+}
+
+impl Manifest {
+    /// Looks at every listed file below `tree`. `probe` names a file on the same file system that may be made: its time
+    /// tells which files are too young for their `stat` to be trusted.
+    pub(super) fn record(header: Header, listing: &Listing, tree: &OwnedFd, probe: &AbsPath) -> Result<Self, GitError> {
+        create_file(probe, b"")?;
+        let now = fs::metadata(probe).map_err(GitError::io("look at", probe.as_path()))?;
+        fs::remove_file(probe).map_err(GitError::io("remove", probe.as_path()))?;
+        let now = i128::from(now.ctime()) * 1_000_000_000 + i128::from(now.ctime_nsec());
+        let mut files = BTreeMap::new();
+        for path in listing.entries.keys() {
+            let mut found = match rustix::fs::statat(tree, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => Fingerprint::of(&stat),
+                Err(Errno::NOENT | Errno::NOTDIR) => continue,
+                Err(errno) => return Err(GitError::errno("look at", path.display())(errno)),
+            };
+            if found.changed >= now {
+                found.changed = 0;
+            }
+            files.insert(path.clone(), found);
+        }
+        Ok(Self { header, files })
+    }
+
+    pub(super) fn write(&self, path: &AbsPath) -> Result<(), GitError> {
+        let header = serde_json::to_string(&self.header).map_err(|error| damaged(path, error.to_string()))?;
+        let mut text = header.into_bytes();
+        text.push(b'\n');
+        for (name, file) in &self.files {
+            let Fingerprint { mode, inode, size, modified, changed } = file;
+            text.extend(format!("{mode:o} {inode} {size} {modified} {changed} ").into_bytes());
+            text.extend(name.as_bytes());
+            text.push(0);
+        }
+        create_file(path, &text)
+    }
+
+    pub(super) fn read(path: &AbsPath) -> Result<Self, GitError> {
+        let text = fs::read(path).map_err(GitError::io("read", path.as_path()))?;
+        let end = text.iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged(path, "it has no header"))?;
+        let header: Header =
+            serde_json::from_slice(&text[..end]).map_err(|error| damaged(path, format!("its header: {error}")))?;
+        if header.format != FORMAT {
+            return Err(damaged(path, format!("it has format {}, not {FORMAT}", header.format)));
+        }
+        let mut files = BTreeMap::new();
+        for line in text[end + 1..].split_inclusive(|byte| *byte == 0) {
+            let (name, file) = parse(line).ok_or_else(|| damaged(path, "a line of it is cut off"))?;
+            files.insert(name, file);
+        }
+        Ok(Self { header, files })
+    }
+}
+
+fn parse(line: &[u8]) -> Option<(RepoPath, Fingerprint)> {
+    let mut words = line.strip_suffix(b"\0")?.splitn(6, |byte| *byte == b' ');
+    let mut word = || words.next().and_then(|word| std::str::from_utf8(word).ok());
+    let mode = u32::from_str_radix(word()?, 8).ok()?;
+    let (inode, size) = (word()?.parse().ok()?, word()?.parse().ok()?);
+    let (modified, changed) = (word()?.parse().ok()?, word()?.parse().ok()?);
+    let name = RepoPath::new(words.next()?).ok()?;
+    Some((name, Fingerprint { mode, inode, size, modified, changed }))
+}
+
+fn damaged(path: &AbsPath, why: impl Into<String>) -> GitError {
+    GitError::RecordDamaged { path: path.clone(), why: why.into() }
+}

@@ -1,0 +1,60 @@
+//! Where a job's git things are inside its directory.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use pactify_core::{AbsPath, JobId};
+
+/// The directory of one job, as far as git is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    job: JobId,
+    directory: AbsPath,
+}
+
+impl Places {
+    /// Those of the job `job` below `jobs`, the directory that holds every job's.
+    pub fn of(jobs: &AbsPath, job: JobId) -> Self {
+        Self { directory: jobs.join(job.as_str()), job }
+    }
+
+    /// Whose they are.
+    pub fn job(&self) -> &JobId {
+        &self.job
+    }
+
+    /// The job's own directory.
+    pub fn directory(&self) -> &AbsPath {
+        &self.directory
+    }
+
+    /// The tree that the harness works in.
+    pub fn tree(&self) -> AbsPath {
+        self.directory.join("tree")
+    }
+
+    /// The git directory that populates the tree, and is the tree's own when it is private: the job can write it, so
+    /// nothing reads it afterwards.
+    pub fn git(&self) -> AbsPath {
+        self.directory.join("git")
+    }
+
+    /// What the tree was populated with.
+    pub fn manifest(&self) -> AbsPath {
+        self.directory.join("manifest")
+    }
+
+    /// The git directory of the captured result.
+    pub fn capture(&self) -> AbsPath {
+        self.directory.join("capture")
+    }
+
+    /// The ref in the person's repository that keeps the base's objects while the job exists.
+    pub fn keep_ref(&self) -> String {
+        format!("refs/pactify/keep/{}", self.job)
+    }
+}
+
+/// The bytes of a path, for files in which git expects paths.
+pub(super) fn bytes(path: &AbsPath) -> &[u8] {
+    path.as_path().as_os_str().as_bytes()
+}

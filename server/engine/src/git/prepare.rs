@@ -1,0 +1,288 @@
+//! Makes a job's tree: all of it, or nothing.
+//!
+//! A [`Isolation::Private`] tree has a git directory of its own: own configuration, hooks, index, refs and stash; objects
+//! are borrowed. A [`Isolation::Linked`] one is registered in the person's repository as `git worktree add --detach`
+//! would, and populated through the same inert git directory. Either way no filter, hook or program that a
+//! configuration names can run, and a ref in the person's repository keeps the base from being collected.
+//!
+//! Every step that leaves something behind is entered in an [`undo::Undo`] first.
+
+mod linked;
+mod undo;
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use pactify_core::change::EntryMode;
+use pactify_core::job::event::TreeRecord;
+use pactify_core::job::{Base, Isolation, RepositoryRecord};
+use pactify_core::{AbsPath, ObjectId};
+use rustix::fs::{Mode, OFlags};
+
+use self::undo::Undo;
+use super::command::{Call, Place, Verb};
+use super::config::{Layout, Rules, Settings, create_directory, create_file, object_directories};
+use super::error::GitError;
+use super::listing::Listing;
+use super::manifest::{Header, Manifest};
+use super::places::bytes;
+use super::{Git, Places};
+
+/// How long writing a whole tree may take: large repositories on slow disks.
+pub(super) const POPULATE: Duration = Duration::from_secs(30 * 60);
+
+/// A populated tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// Which directory it is.
+    pub tree: TreeRecord,
+    /// What it lacks, compared with the person's checkout.
+    pub notices: Vec<Notice>,
+}
+
+/// Something the person should know about the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// A stable name.
+    pub id: &'static str,
+    /// One sentence.
+    pub text: String,
+}
+
+impl Git {
+    /// Makes the tree of a job from `base`. The job's directory must be there and hold none yet.
+    ///
+    /// # Errors
+    /// When it cannot be made; then nothing of it is left.
+    pub fn prepare(
+        &self,
+        places: &Places,
+        repository: &RepositoryRecord,
+        base: &Base,
+        isolation: Isolation,
+    ) -> Result<Prepared, GitError> {
+        let mut undo = Undo::new(self, places, repository);
+        let prepared = self.prepare_undoably(places, repository, base, isolation, &mut undo)?;
+        undo.keep();
+        Ok(prepared)
+    }
+
+    fn prepare_undoably(
+        &self,
+        places: &Places,
+        repository: &RepositoryRecord,
+        base: &Base,
+        isolation: Isolation,
+        undo: &mut Undo<'_>,
+    ) -> Result<Prepared, GitError> {
+        let person = Place::Person(repository);
+        let settings = self.settings(person)?;
+        let rules = self.rules(repository, &settings)?;
+
+        undo.keep_ref();
+        self.set_ref(repository, &places.keep_ref(), &base.commit)?;
+
+        let git_dir = places.git();
+        undo.path(git_dir.clone());
+        self.create_git_dir(&git_dir, repository, base, &settings, &rules)?;
+        self.copy_refs(&git_dir, repository)?;
+        copy_sparse_patterns(&git_dir, repository, &settings)?;
+
+        let tree = places.tree();
+        undo.path(tree.clone());
+        let mut header = Header::new(base.clone(), isolation, String::new(), rules);
+        let index = match isolation {
+            Isolation::Private => {
+                create_directory(&tree)?;
+                header.git_file = String::from_utf8_lossy(&[b"gitdir: ", bytes(&git_dir), b"\n"].concat()).into_owned();
+                create_file(&tree.join(".git"), &[b"gitdir: ", bytes(&git_dir), b"\n"].concat())?;
+                git_dir.join("index")
+            }
+            Isolation::Linked => {
+                let registered = self.register(&tree, repository, base, undo)?;
+                header.git_file = registered.git_file;
+                header.registration = Some(registered.name);
+                registered.directory.join("index")
+            }
+        };
+        let place = Place::Private { git_dir: &git_dir, work_tree: Some(&tree), index: Some(&index) };
+        let listing = self.populate(place, &base.tree, repository)?;
+
+        let directory = open_directory(&tree)?;
+        undo.path(places.manifest());
+        let sparse = settings.is_on("core.sparsecheckout");
+        let manifest = Manifest::record(header, &listing, &directory, &places.directory().join("manifest.probe"))?;
+        self.verify(place, &tree, base, &manifest, (!sparse).then_some(&listing))?;
+        manifest.write(&places.manifest())?;
+        let stat = rustix::fs::fstat(&directory).map_err(GitError::errno("look at", tree.as_path()))?;
+        Ok(Prepared {
+            notices: self.notices(place, &listing, sparse)?,
+            tree: TreeRecord { path: tree, device: stat.st_dev, inode: stat.st_ino, isolation },
+        })
+    }
+
+    fn create_git_dir(
+        &self,
+        path: &AbsPath,
+        repository: &RepositoryRecord,
+        base: &Base,
+        settings: &Settings,
+        rules: &Rules,
+    ) -> Result<(), GitError> {
+        let mut carried = settings.carried();
+        carried.insert("core.logallrefupdates".to_owned(), "true".to_owned());
+        let alternates = object_directories(&repository.common_dir)?;
+        let sha256 = base.tree.is_sha256();
+        let layout = Layout {
+            path,
+            settings: carried,
+            rules,
+            sha256,
+            checkout: true,
+            head: &base.commit,
+            alternates: &alternates,
+        };
+        layout.create()?;
+        let shallow = repository.common_dir.join("shallow");
+        match std::fs::read(&shallow) {
+            Ok(cut) => create_file(&path.join("shallow"), &cut),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(GitError::io("read", shallow.as_path())(error)),
+        }
+    }
+
+    /// Gives the job's git directory copies of the person's refs, so that `git log main` means something in it.
+    fn copy_refs(&self, git_dir: &AbsPath, repository: &RepositoryRecord) -> Result<(), GitError> {
+        let call = Call::new(Verb::ForEachRef, Place::Person(repository)).args([
+            "--format=%(objectname) %(refname)",
+            "refs/heads",
+            "refs/tags",
+            "refs/remotes",
+        ]);
+        create_file(&git_dir.join("packed-refs"), &self.run(&call)?)
+    }
+
+    fn populate(&self, place: Place<'_>, tree: &ObjectId, repository: &RepositoryRecord) -> Result<Listing, GitError> {
+        let listing = self.list(place, tree)?;
+        let call = Call::new(Verb::ReadTree, place)
+            .settings(&["checkout.workers=2"])
+            .args(["-m", "-u", tree.as_str()])
+            .patience(POPULATE);
+        match self.run(&call) {
+            Ok(_) => Ok(listing),
+            Err(error) => {
+                // git's message names one object at best; the person needs to know that it is about missing ones.
+                let files = listing.entries.values().filter(|entry| entry.mode != EntryMode::Gitlink);
+                let objects: Vec<&ObjectId> = files.map(|entry| &entry.object).collect();
+                match self.absent(place, &objects) {
+                    Ok(missing) if !missing.is_empty() => {
+                        Err(GitError::ObjectsMissing { repository: repository.common_dir.clone(), missing })
+                    }
+                    _ => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Holds the populated tree against what was asked for.
+    fn verify(
+        &self,
+        place: Place<'_>,
+        tree: &AbsPath,
+        base: &Base,
+        manifest: &Manifest,
+        complete: Option<&Listing>,
+    ) -> Result<(), GitError> {
+        let wrong = |why: String| GitError::NotPopulated { path: tree.clone(), why };
+        let head = self.resolve(place, "HEAD^{commit}")?;
+        if head.as_ref() != Some(&base.commit) {
+            let found = head.map_or_else(|| "nothing".to_owned(), |id| id.to_string());
+            return Err(wrong(format!("its HEAD is {found}, not {}", base.commit)));
+        }
+        let absent =
+            complete.and_then(|listing| listing.entries.keys().find(|path| !manifest.files.contains_key(path)));
+        match absent {
+            Some(path) => Err(wrong(format!("{path} is not there"))),
+            None => Ok(()),
+        }
+    }
+
+    fn notices(&self, place: Place<'_>, listing: &Listing, sparse: bool) -> Result<Vec<Notice>, GitError> {
+        let mut notices = Vec::new();
+        let filters = self.filters(place, listing)?;
+        if !filters.is_empty() {
+            let names = filters.into_iter().collect::<Vec<_>>().join(", ");
+            let text = format!(
+                "files with a content filter ({names}) are in the job's tree as the repository stores them: \
+                 no filter is run, so Git LFS files are pointers"
+            );
+            notices.push(Notice { id: "contentFilters", text });
+        }
+        let submodules = listing.entries.values().filter(|entry| entry.mode == EntryMode::Gitlink).count();
+        if submodules > 0 {
+            let text =
+                format!("{submodules} of the repository's entries are submodules; they are empty in the job's tree");
+            notices.push(Notice { id: "submodulesEmpty", text });
+        }
+        if sparse {
+            let text = "the job's tree has the same sparse patterns as the checkout".to_owned();
+            notices.push(Notice { id: "sparseCheckout", text });
+        }
+        Ok(notices)
+    }
+
+    /// The content filters that the base's attributes name.
+    fn filters(&self, place: Place<'_>, listing: &Listing) -> Result<BTreeSet<String>, GitError> {
+        let objects: Vec<&ObjectId> = listing.files_called(b".gitattributes").map(|(_, entry)| &entry.object).collect();
+        if objects.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let texts = self.contents(place, &objects)?;
+        let named = |text: &Vec<u8>| {
+            let text = String::from_utf8_lossy(text).into_owned();
+            let names = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+            let names = names.flat_map(str::split_ascii_whitespace).filter_map(|word| word.strip_prefix("filter="));
+            names.map(|name| pactify_core::display::headline(name, 40)).collect::<Vec<_>>()
+        };
+        Ok(texts.iter().flat_map(named).collect())
+    }
+
+    /// Points a ref of the person's repository at `commit`, running no hook.
+    pub(super) fn set_ref(&self, repository: &RepositoryRecord, name: &str, commit: &ObjectId) -> Result<(), GitError> {
+        let arguments = ["--no-deref", name, commit.as_str()];
+        self.run(&Call::new(Verb::UpdateRef, Place::Person(repository)).args(arguments)).map(drop)
+    }
+
+    /// Removes a ref of the person's repository, if it is there, running no hook.
+    pub(super) fn delete_ref(&self, repository: &RepositoryRecord, name: &str) -> Result<(), GitError> {
+        self.run(&Call::new(Verb::UpdateRef, Place::Person(repository)).args(["--no-deref", "-d", name])).map(drop)
+    }
+
+    /// Ends what a job's tree has in the person's repository: the ref that keeps its base, and a linked tree's
+    /// registration. The tree itself goes by [`crate::tree`].
+    ///
+    /// # Errors
+    /// When the repository cannot be changed.
+    pub fn release(&self, places: &Places, repository: &RepositoryRecord) -> Result<(), GitError> {
+        self.unregister(places, repository)?;
+        self.delete_ref(repository, &places.keep_ref())
+    }
+}
+
+fn copy_sparse_patterns(git_dir: &AbsPath, repository: &RepositoryRecord, settings: &Settings) -> Result<(), GitError> {
+    if !settings.is_on("core.sparsecheckout") {
+        return Ok(());
+    }
+    let patterns = repository.git_dir.join("info").join("sparse-checkout");
+    match std::fs::read(&patterns) {
+        Ok(text) => create_file(&git_dir.join("info").join("sparse-checkout"), &text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(GitError::io("read", patterns.as_path())(error)),
+    }
+}
+
+fn open_directory(path: &AbsPath) -> Result<OwnedFd, GitError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::open(path.as_path(), flags, Mode::empty()).map_err(GitError::errno("open", path.as_path()))
+}

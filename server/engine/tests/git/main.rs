@@ -1,0 +1,6 @@
+//! Jobs' trees against real git: made, captured, told from their base, removed.
+#![expect(clippy::unwrap_used, reason = "all of it is test code, the support included")]
+
+mod hostile;
+mod ordinary;
+mod support;

@@ -1,0 +1,125 @@
+//! The way every job goes: a repository is looked at, a tree is made, the job works, the result is told from the base.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use pactify_core::RepoPath;
+use pactify_core::job::{BaseKind, Isolation};
+
+use crate::support::{Fixture, absolute, changes, notes};
+
+#[test]
+fn a_repository_is_described_from_any_folder_inside_it() {
+    let fixture = Fixture::with(&[("src/deep/a.rs", "a\n")]);
+    let examined = fixture.examine(&fixture.repo.join("src/deep")).unwrap();
+    assert_eq!(examined.repository.worktree, absolute(&fixture.repo));
+    assert_eq!(examined.repository.git_dir, absolute(&fixture.repo.join(".git")));
+    assert_eq!(examined.repository.common_dir, examined.repository.git_dir);
+    assert_eq!(examined.repository.prefix, "src/deep");
+    assert_eq!(examined.branch.as_deref(), Some("main"));
+    assert_eq!(examined.head.kind, BaseKind::Head);
+    assert_eq!(examined.head.commit.as_str(), fixture.plain(&fixture.repo, &["rev-parse", "HEAD"]));
+    assert_eq!(examined.head.tree.as_str(), fixture.plain(&fixture.repo, &["rev-parse", "HEAD^{tree}"]));
+    assert_eq!(examined.features, pactify_engine::git::Features::default());
+}
+
+#[test]
+fn a_tree_is_a_clean_detached_checkout_of_the_base() {
+    for isolation in [Isolation::Private, Isolation::Linked] {
+        let fixture = Fixture::with(&[("a.txt", "one\n"), ("dir/run.sh", "#!/bin/sh\n")]);
+        fs::set_permissions(fixture.repo.join("dir/run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        symlink("a.txt", fixture.repo.join("link")).unwrap();
+        fixture.commit(&[]);
+        let job = fixture.job_in(&fixture.repo, isolation);
+        assert_eq!(fs::read_to_string(job.tree().join("a.txt")).unwrap(), "one\n");
+        assert_eq!(fs::metadata(job.tree().join("dir/run.sh")).unwrap().permissions().mode() & 0o777, 0o755);
+        assert_eq!(fs::read_link(job.tree().join("link")).unwrap().to_str(), Some("a.txt"));
+        assert_eq!(fixture.plain(job.tree(), &["status", "--porcelain"]), "");
+        assert_eq!(fixture.plain(job.tree(), &["rev-parse", "HEAD"]), job.base.commit.as_str());
+        assert_eq!(fixture.plain(job.tree(), &["log", "--oneline", "main"]).lines().count(), 2);
+        assert!(!fixture.try_plain(job.tree(), &["symbolic-ref", "-q", "HEAD"]).status.success());
+        assert_eq!(job.prepared.notices, []);
+        assert_eq!(fixture.plain(&fixture.repo, &["rev-parse", &job.places.keep_ref()]), job.base.commit.as_str());
+    }
+}
+
+#[test]
+fn every_kind_of_change_is_found_and_nothing_else() {
+    let fixture = Fixture::with(&[
+        ("keep.txt", "keep\n"),
+        ("edit.txt", "one\ntwo\nthree\n"),
+        ("gone.txt", "gone\n"),
+        ("dir/gone.txt", "gone\n"),
+        ("mode.sh", "x\n"),
+        ("type.txt", "x\n"),
+        ("file-to-dir", "x\n"),
+        ("dir-to-file/a", "x\n"),
+        ("dir-to-link/a", "x\n"),
+        ("touched.txt", "x\n"),
+    ]);
+    let job = fixture.job();
+    job.write("edit.txt", "one\n2\nthree\nfour\n");
+    job.write("new/deep/file.txt", "new\n");
+    fs::remove_file(job.tree().join("gone.txt")).unwrap();
+    fs::remove_dir_all(job.tree().join("dir")).unwrap();
+    fs::set_permissions(job.tree().join("mode.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::remove_file(job.tree().join("type.txt")).unwrap();
+    symlink("/etc/passwd", job.tree().join("type.txt")).unwrap();
+    fs::remove_file(job.tree().join("file-to-dir")).unwrap();
+    job.write("file-to-dir/inner", "y\n");
+    fs::remove_dir_all(job.tree().join("dir-to-file")).unwrap();
+    job.write("dir-to-file", "y\n");
+    fs::remove_dir_all(job.tree().join("dir-to-link")).unwrap();
+    symlink("dir", job.tree().join("dir-to-link")).unwrap();
+    job.write("touched.txt", "x\n");
+
+    let captured = fixture.capture(&job);
+    let expected = [
+        "A dir-to-file",
+        "D dir-to-file/a",
+        "A dir-to-link",
+        "D dir-to-link/a",
+        "D dir/gone.txt",
+        "M edit.txt",
+        "D file-to-dir",
+        "A file-to-dir/inner",
+        "D gone.txt",
+        "X mode.sh",
+        "A new/deep/file.txt",
+        "T type.txt",
+    ];
+    assert_eq!(changes(&captured.change_set), expected);
+    assert_eq!(notes(&captured.change_set), "");
+    assert_eq!(fixture.content(&job, &captured, "edit.txt"), b"one\n2\nthree\nfour\n");
+    assert_eq!(fixture.content(&job, &captured, "type.txt"), b"/etc/passwd");
+    let totals = captured.result.totals;
+    assert_eq!((totals.files, totals.sensitive), (12, 0));
+
+    // What git itself would say of the same files.
+    fixture.plain(job.tree(), &["add", "-A"]);
+    assert_eq!(captured.change_set.id.as_str(), fixture.plain(job.tree(), &["write-tree"]));
+}
+
+#[test]
+fn the_same_ids_give_the_same_change_set_later() {
+    let fixture = Fixture::with(&[("a", "1\n")]);
+    let job = fixture.job();
+    job.write("a", "2\n");
+    job.write("build/x", "ignored?\n");
+    let captured = fixture.capture(&job);
+    fs::remove_dir_all(job.tree()).unwrap();
+    let result = captured.change_set.id.tree();
+    let again = fixture.git.change_set(&job.places.capture(), &job.base.tree, result).unwrap();
+    assert_eq!(again, captured.change_set);
+    let edit = &again.changes.iter().find(|change| change.path == RepoPath::new("a").unwrap()).unwrap();
+    assert_eq!(edit.new.as_ref().unwrap().size, 2);
+}
+
+#[test]
+fn a_job_that_did_nothing_has_an_empty_result() {
+    let fixture = Fixture::with(&[("a", "1\n")]);
+    let job = fixture.job();
+    let captured = fixture.capture(&job);
+    assert_eq!(captured.change_set.changes, []);
+    assert_eq!(*captured.change_set.id.tree(), job.base.tree);
+}

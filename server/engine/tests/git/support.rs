@@ -1,0 +1,223 @@
+//! A person's home, repository and store in a directory of the test's own, and git as a person would call it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use pactify_core::change::{ChangeKind, ChangeSet, Note};
+use pactify_core::job::event::TreeRecord;
+use pactify_core::job::{Base, Isolation, RepositoryRecord};
+use pactify_core::{AbsPath, JobId, RepoPath};
+use pactify_engine::env::{Directories, Env, Variables};
+use pactify_engine::git::{Captured, Git, GitError, Places, Prepared};
+use pactify_engine::process::{JobTree, Marker, Patience, VerifiedDead};
+use tempfile::TempDir;
+
+pub(crate) struct Fixture {
+    /// Removed at the end.
+    _root: TempDir,
+    pub(crate) root: PathBuf,
+    pub(crate) repo: PathBuf,
+    pub(crate) store: AbsPath,
+    pub(crate) git: Git,
+}
+
+pub(crate) struct Job {
+    pub(crate) places: Places,
+    pub(crate) repository: RepositoryRecord,
+    pub(crate) base: Base,
+    pub(crate) prepared: Prepared,
+}
+
+impl Fixture {
+    /// A repository with `files` in its first commit.
+    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+        let fixture = Self::empty(&[]);
+        fixture.commit(files);
+        fixture
+    }
+
+    /// A repository without a commit; `options` go to `git init`.
+    pub(crate) fn empty(options: &[&str]) -> Self {
+        let fixture = Self::without_repository();
+        let path = fixture.repo.to_str().unwrap().to_owned();
+        fixture.plain(&fixture.root, &[&["init", "-q", "-b", "main"], options, &[path.as_str()]].concat());
+        fixture
+    }
+
+    pub(crate) fn without_repository() -> Self {
+        // In memory where possible: fast, and free of the inode reuse delays of file systems without a journal.
+        let memory = Path::new("/dev/shm");
+        let builder = || {
+            let mut builder = tempfile::Builder::new();
+            builder.prefix("pactify-git-");
+            builder
+        };
+        let root = builder().tempdir_in(memory).or_else(|_| builder().tempdir()).unwrap();
+        let path = root.path().canonicalize().unwrap();
+        for name in ["home", "repo", "store", "store/jobs"] {
+            fs::create_dir(path.join(name)).unwrap();
+        }
+        fs::write(path.join("home/.gitconfig"), "[user]\n\tname = Ada\n\temail = ada@example.invalid\n").unwrap();
+        let store = absolute(&path.join("store"));
+        let git = Git::find(&env(&path, &[])).unwrap();
+        Self { _root: root, repo: path.join("repo"), store, git, root: path }
+    }
+
+    /// Runs git as a person would, and insists on success.
+    pub(crate) fn plain(&self, directory: &Path, arguments: &[impl AsRef<OsStr>]) -> String {
+        let output = self.try_plain(directory, arguments);
+        let error = String::from_utf8_lossy(&output.stderr);
+        let arguments: Vec<_> = arguments.iter().map(AsRef::as_ref).collect();
+        assert!(output.status.success(), "git {arguments:?}: {error}");
+        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the person's own git, which the tests compare with")]
+    pub(crate) fn try_plain(&self, directory: &Path, arguments: &[impl AsRef<OsStr>]) -> Output {
+        let mut command = Command::new(self.git.program().as_path());
+        command.args(arguments).current_dir(directory).env_clear();
+        command.env("PATH", "/usr/bin:/bin").env("HOME", self.root.join("home")).env("LC_ALL", "C");
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_PROTOCOL_FROM_USER", "1");
+        command.output().unwrap()
+    }
+
+    /// Writes files into the checkout and commits everything.
+    pub(crate) fn commit(&self, files: &[(&str, &str)]) {
+        for (path, content) in files {
+            write(&self.repo.join(path), content);
+        }
+        self.plain(&self.repo, &["add", "-A"]);
+        self.plain(&self.repo, &["commit", "-q", "--allow-empty", "-m", "step"]);
+    }
+
+    pub(crate) fn examine(&self, folder: &Path) -> Result<pactify_engine::git::Examined, GitError> {
+        self.git.examine(&absolute(folder))
+    }
+
+    /// The places of a new job; its directory is made.
+    pub(crate) fn places(&self) -> Places {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let id = JobId::compose("2026-11-29T16:00:00Z".parse().unwrap(), number * 7919 + std::process::id());
+        let places = Places::of(&self.store.join("jobs"), id);
+        fs::create_dir(places.directory()).unwrap();
+        places
+    }
+
+    pub(crate) fn job(&self) -> Job {
+        self.job_in(&self.repo, Isolation::Private)
+    }
+
+    pub(crate) fn job_in(&self, folder: &Path, isolation: Isolation) -> Job {
+        let examined = self.examine(folder).unwrap();
+        let places = self.places();
+        let prepared = self.git.prepare(&places, &examined.repository, &examined.head, isolation).unwrap();
+        Job { places, repository: examined.repository, base: examined.head, prepared }
+    }
+
+    pub(crate) fn capture(&self, job: &Job) -> Captured {
+        self.try_capture(job, &job.prepared.tree).unwrap()
+    }
+
+    pub(crate) fn try_capture(&self, job: &Job, tree: &TreeRecord) -> Result<Captured, GitError> {
+        self.git.capture(&dead(&job.places), &job.places, &job.repository, &job.base, tree)
+    }
+
+    /// The content of the result at `path`.
+    pub(crate) fn content(&self, job: &Job, captured: &Captured, path: &str) -> Vec<u8> {
+        let path = RepoPath::new(path).unwrap();
+        let change = captured.change_set.changes.iter().find(|change| change.path == path);
+        let object =
+            &change.and_then(|change| change.new.as_ref()).unwrap_or_else(|| panic!("{path}: no content")).object;
+        self.git.objects(&job.places.capture(), object).unwrap().read(object, 1 << 30).unwrap()
+    }
+
+    /// Every file below the person's checkout and home, with content, mode and modification time.
+    pub(crate) fn belongings(&self) -> BTreeMap<PathBuf, String> {
+        let mut found = BTreeMap::new();
+        let mut waiting = vec![self.repo.clone(), self.root.join("home")];
+        while let Some(directory) = waiting.pop() {
+            for entry in fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                let metadata = fs::symlink_metadata(&path).unwrap();
+                if metadata.is_dir() {
+                    waiting.push(path);
+                } else {
+                    let content = fs::read(&path).map(|bytes| format!("{bytes:?}")).unwrap_or_default();
+                    let facts =
+                        format!("{:o} {:?} {content}", metadata.permissions().mode(), metadata.modified().unwrap());
+                    found.insert(path, facts);
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Job {
+    pub(crate) fn tree(&self) -> &Path {
+        self.prepared.tree.path.as_path()
+    }
+
+    pub(crate) fn write(&self, path: &str, content: &str) {
+        write(&self.tree().join(path), content);
+    }
+}
+
+/// The environment of a person whose home is below `root`, with further variables.
+pub(crate) fn env(root: &Path, variables: &[(&str, &str)]) -> Env {
+    let own = [("PATH", "/usr/bin:/bin".to_owned()), ("HOME", root.join("home").to_str().unwrap().to_owned())];
+    let mut all: Variables = own.iter().map(|(name, value)| ((*name).into(), value.into())).collect();
+    all.extend(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+    let directories = Directories::under(&absolute(&root.join("home")));
+    Env::from_values(all, directories.with_pactify_home(absolute(&root.join("store"))))
+}
+
+pub(crate) fn dead(places: &Places) -> VerifiedDead {
+    let patience = Patience { grace: Duration::ZERO, kill: Duration::from_secs(10) };
+    JobTree::left_by(Marker::of(places.job()), None, None).sweep(patience).unwrap()
+}
+
+pub(crate) fn absolute(path: &Path) -> AbsPath {
+    AbsPath::new(path).unwrap()
+}
+
+pub(crate) fn write(path: &Path, content: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+/// An executable script that leaves a mark when it runs.
+pub(crate) fn trap(path: &Path, mark: &Path) -> String {
+    write(path, &format!("#!/bin/sh\ntouch '{}'\ncat\n", mark.display()));
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// The changes as `kind path`, in order.
+pub(crate) fn changes(set: &ChangeSet) -> Vec<String> {
+    set.changes.iter().map(|change| format!("{} {}", kind(change.kind()), change.path)).collect()
+}
+
+fn kind(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Added => "A",
+        ChangeKind::Modified => "M",
+        ChangeKind::Deleted => "D",
+        ChangeKind::ModeChanged => "X",
+        ChangeKind::TypeChanged => "T",
+    }
+}
+
+/// The notes as JSON, for comparison and for messages.
+pub(crate) fn notes(set: &ChangeSet) -> String {
+    let mut notes: Vec<String> = set.notes.iter().map(|note: &Note| serde_json::to_string(note).unwrap()).collect();
+    notes.sort();
+    notes.join("\n")
+}
