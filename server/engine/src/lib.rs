@@ -5,8 +5,8 @@
 pub mod apply;
 pub mod disk;
 pub mod env;
-pub mod job_dir;
 pub mod git;
+pub mod job_dir;
 pub mod jobs;
 pub mod journal;
 pub mod process;

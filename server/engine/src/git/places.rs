@@ -4,6 +4,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use pactify_core::{AbsPath, JobId};
 
+use crate::job_dir::JobDir;
+
 /// The directory of one job, as far as git is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
@@ -51,6 +53,12 @@ impl Places {
     /// The ref in the person's repository that keeps the base's objects while the job exists.
     pub fn keep_ref(&self) -> String {
         format!("refs/pactify/keep/{}", self.job)
+    }
+}
+
+impl From<&JobDir> for Places {
+    fn from(job: &JobDir) -> Self {
+        Self { job: job.id().clone(), directory: job.path().clone() }
     }
 }
 
