@@ -1,6 +1,6 @@
 //! A process that a test started: its output as it comes, its end, and its certain death when dropped.
 //!
-//! It leads a process group of its own, which is what is killed; it can't reach what has left that group.
+//! It leads a process group of its own, which is what is killed; what has left that group is not reached.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -24,6 +24,7 @@ pub struct Running {
     name: String,
     child: Child,
     pid: Pid,
+    reach: Reach,
     stdout: Arc<Capture>,
     stderr: Arc<Capture>,
 }
@@ -39,12 +40,31 @@ pub struct Ended {
     pub stderr: String,
 }
 
+/// What there still is to be killed.
+#[derive(Clone, Copy)]
+enum Reach {
+    Group,
+    Process,
+    Nothing,
+}
+
 impl Running {
     /// Starts a process with its output captured and this as its input.
     pub fn start(mut command: Command, input: &[u8]) -> anyhow::Result<Self> {
+        command.process_group(0);
+        Self::spawn(command, input, Reach::Group)
+    }
+
+    /// The same in the caller's own process group: an interrupt at the terminal reaches it too, but only the process
+    /// itself is killed when this is dropped.
+    pub fn start_beside(command: Command, input: &[u8]) -> anyhow::Result<Self> {
+        Self::spawn(command, input, Reach::Process)
+    }
+
+    fn spawn(mut command: Command, input: &[u8], reach: Reach) -> anyhow::Result<Self> {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let name = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("can't start {name}"))?;
         let pid = Pid::from_child(&child);
         let stdout = Capture::of(child.stdout.take());
@@ -54,7 +74,7 @@ impl Running {
             // The process may end without reading it.
             std::thread::spawn(move || stdin.write_all(&input));
         }
-        Ok(Self { name, child, pid, stdout, stderr })
+        Ok(Self { name, child, pid, reach, stdout, stderr })
     }
 
     /// Its process id.
@@ -87,20 +107,26 @@ impl Running {
             // Whoever left the group may hold the pipe for longer; what came so far is the output.
             capture.wait_for_end(AFTERMATH);
         }
-        // Before it is reaped: its number, and so its group's, is still its own.
-        let _ = kill_process_group(self.pid, Signal::KILL);
-        let status = self.child.wait()?;
+        let status = self.finish()?;
         Ok(Ended { status, stdout: self.stdout.text(), stderr: self.stderr.text() })
+    }
+
+    /// Kills what is left. Before the process is reaped: its number, and so its group's, is still its own.
+    fn finish(&mut self) -> io::Result<ExitStatus> {
+        // What is gone already needs no killing.
+        let _ = match self.reach {
+            Reach::Group => kill_process_group(self.pid, Signal::KILL),
+            Reach::Process => kill_process(self.pid, Signal::KILL),
+            Reach::Nothing => Ok(()),
+        };
+        self.reach = Reach::Nothing;
+        self.child.wait()
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // `try_wait` first: once it was waited for, the number may be someone else's.
-        if matches!(self.child.try_wait(), Ok(None)) {
-            let _ = kill_process_group(self.pid, Signal::KILL);
-            let _ = self.child.wait();
-        }
+        let _ = self.finish();
     }
 }
 

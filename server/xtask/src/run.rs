@@ -52,7 +52,7 @@ pub(crate) fn step(command: Command, limit: Duration) -> Result<String, StepErro
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let shown = words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ");
     say(&format!("  $ {shown}"));
-    let running = Running::start(command, b"").map_err(|error| StepError::NotStarted {
+    let running = Running::start_beside(command, b"").map_err(|error| StepError::NotStarted {
         command: shown.clone(),
         detail: format!("{:#}", error.root_cause()),
     })?;

@@ -33,10 +33,13 @@ pub(super) fn atomically(
         return Ok(());
     }
     say(&format!("{tool}: installing into {}", folder.display()));
-    let partial = beside(folder, ".tmp-");
-    for leftover in [&partial, folder] {
-        remove(leftover).map_err(at(leftover))?;
+    remove(folder).map_err(at(folder))?;
+    // A name of its own: the npm of a killed installer may still be filling the one before, and so resist removal.
+    let partials = beside(folder, ".tmp-");
+    for leftover in leftovers(&partials).map_err(at(cache))? {
+        let _ = remove(&leftover);
     }
+    let partial = partials.with_extension(std::process::id().to_string());
     fs::create_dir(&partial).map_err(at(&partial))?;
     let filled = fill(&partial).and_then(|()| {
         let program = partial.join(tool.program());
@@ -74,6 +77,13 @@ fn publish(partial: &Path, folder: &Path) -> io::Result<()> {
     File::open(partial)?.sync_all()?;
     fs::rename(partial, folder)?;
     File::open(folder.parent().unwrap_or(Path::new("/")))?.sync_all()
+}
+
+/// What killed installers of this tool have left.
+fn leftovers(partials: &Path) -> io::Result<Vec<PathBuf>> {
+    let all = fs::read_dir(partials.parent().unwrap_or(Path::new("/")))?.map(|entry| Ok(entry?.path()));
+    let is_ours = |path: &io::Result<PathBuf>| path.as_ref().map_or(true, |path| path.with_extension("") == partials);
+    all.filter(is_ours).collect()
 }
 
 fn beside(folder: &Path, prefix: &str) -> PathBuf {
@@ -121,7 +131,7 @@ mod tests {
         assert_eq!(names(cache.path()), [".lock-ruff-1"]);
 
         // What a kill leaves behind: a half-filled temporary folder, or a folder with no marker.
-        for leftover in [".tmp-ruff-1", "ruff-1"] {
+        for leftover in [".tmp-ruff-1.77", "ruff-1"] {
             fs::create_dir(cache.path().join(leftover)).unwrap();
             fs::write(cache.path().join(leftover).join("half"), "").unwrap();
         }

@@ -5,6 +5,8 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use pactify_tests::provider::{Answer, Kind, Provider, Script, Scripts, Step};
+use pactify_tests::running::Running;
+use pactify_tests::sandbox::Sandbox;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -110,4 +112,33 @@ fn a_dropped_provider_cuts_its_connections() {
     // Reset or closed, but not silent.
     let ended = client.read_to_end(&mut Vec::new());
     assert!(ended.is_ok() || ended.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset));
+}
+
+#[test]
+fn as_a_process_it_prints_its_address_and_ends_with_its_input() -> anyhow::Result<()> {
+    let sandbox = Sandbox::new()?;
+    let script = sandbox.root().join("script.json");
+    std::fs::write(&script, r#"{"steps": [{"message": "hi"}]}"#)?;
+    let command = |arguments: &[&str]| {
+        let mut command = sandbox.command(env!("CARGO_BIN_EXE_scripted-provider"));
+        command.arg("--script").arg(&script).args(arguments);
+        command
+    };
+    let ended = Running::start(command(&["--with-stdin", "--port-file", "port"]), b"")?.wait(PATIENCE)?.success()?;
+    let port = std::fs::read_to_string(sandbox.root().join("port"))?;
+    assert_eq!(ended.stdout, format!("http://127.0.0.1:{port}\n"));
+
+    let running = Running::start(command(&[]), b"")?;
+    let address = running.wait_for_line("http://", PATIENCE)?;
+    let mut client = TcpStream::connect(address.trim_start_matches("http://"))?;
+    client.write_all(
+        b"GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\nGET /__log HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    )?;
+    let answers = io::read_to_string(client)?;
+    assert!(answers.contains(r#""path":"/v1/models""#), "{answers}");
+
+    std::fs::write(&script, r#"{"steps": [{"mesage": "typo"}]}"#)?;
+    let refused = Running::start(command(&[]), b"")?.wait(PATIENCE)?;
+    assert!(refused.code() == 1 && refused.stderr.contains("unknown field `mesage`"), "{}", refused.stderr);
+    Ok(())
 }
