@@ -7,6 +7,7 @@
 
 pub mod commands;
 pub mod view;
+pub mod words;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -275,6 +276,10 @@ wire! {
         /// At most this many files: 500 when absent, 5000 at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub limit: Option<u32>,
+        /// Whether the server shows it as a patch document, where the client can show documents. For editors without
+        /// a plugin; true when the command came without an argument.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub show: bool,
     }
 
     /// Result of `pactify.diffPreview`.
@@ -533,12 +538,19 @@ wire! {
         /// Whether the client wants `pactify/job/event` and `pactify/job/changed`.
         #[serde(default)]
         pub events: bool,
+        /// Whether the server says by `window/showMessage` how a job ended: true when absent. A client that says it
+        /// in its own way turns it off.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub messages: Option<bool>,
     }
 
     /// The `data` of a JSON-RPC error.
     pub struct ErrorData {
         /// Stable; see `docs/protocol.md`.
         pub code: crate::FailureCode,
+        /// What went wrong, without the next step. (The error's own `message` has both, for clients that show only
+        /// that.)
+        pub message: String,
         /// What the person can do now.
         pub next: String,
         /// Every path concerned.
@@ -610,6 +622,13 @@ pub enum Severity {
     Warning,
     /// All is well.
     Ok,
+}
+
+impl From<Failure> for ErrorData {
+    fn from(failure: Failure) -> Self {
+        let Failure { code, message, next, conflicts } = failure;
+        Self { code, message, next, conflicts }
+    }
 }
 
 impl From<&Record> for EventView {

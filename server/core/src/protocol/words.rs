@@ -1,0 +1,219 @@
+//! What people read about a job, in words: the same in an editor's progress, a message and a terminal.
+//!
+//! Pure; whatever came from an agent or a repository is neutralised ([`crate::display`]). Colours, columns and where
+//! a line appears are the front ends' business.
+
+use super::view::totals_line;
+use super::{JobDetail, JobSummary};
+use crate::Failure;
+use crate::display::{headline, neutral};
+use crate::job::access::Access;
+use crate::job::outcome::{Disposition, Outcome};
+use crate::job::state::SeenState;
+
+/// How good a piece of news is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// What was asked for.
+    Good,
+    /// Neither good nor bad.
+    Plain,
+    /// Something went wrong.
+    Bad,
+}
+
+/// What to tell about a job that needs no more waiting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// How good it is.
+    pub tone: Tone,
+    /// What happened, as a fragment: `changed 3 files, +10 −2`.
+    pub what: String,
+    /// What the person can do now.
+    pub next: String,
+}
+
+/// A job in a few words, for the title of a progress: `codex: Fix the parser`.
+pub fn title(job: &JobSummary) -> String {
+    format!("{}: {}", neutral(&job.harness), headline(&job.title, 60))
+}
+
+/// Where a job stands, in one word or two.
+pub fn state(job: &JobSummary) -> &'static str {
+    match (job.state, job.outcome) {
+        (SeenState::Queued, _) => "queued",
+        (SeenState::Preparing, _) => "preparing",
+        (SeenState::Running, _) => "running",
+        (SeenState::Waiting, _) => "waiting",
+        (SeenState::Verifying, _) => "verifying",
+        (SeenState::Lost, _) => "lost",
+        (SeenState::Finished, Some(outcome)) => self::outcome(outcome),
+        (SeenState::Finished, None) => "finished",
+    }
+}
+
+/// An outcome, in one word or two.
+pub fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Succeeded => "succeeded",
+        Outcome::NoChanges => "no changes",
+        Outcome::Failed => "failed",
+        Outcome::Cancelled => "cancelled",
+        Outcome::TimedOut => "timed out",
+        Outcome::Stalled => "stalled",
+        Outcome::ReadOnlyViolated => "read-only violated",
+        Outcome::NoResult => "no result",
+        Outcome::VerificationFailed => "verification failed",
+    }
+}
+
+/// What became of a result, in one word or two; nothing while nobody decided.
+pub fn disposition(disposition: Disposition) -> Option<&'static str> {
+    match disposition {
+        Disposition::Pending => None,
+        Disposition::Applied => Some("applied"),
+        Disposition::PartlyApplied => Some("partly applied"),
+        Disposition::Discarded => Some("discarded"),
+    }
+}
+
+/// What the job is doing, for the changing line of a progress.
+pub fn activity(job: &JobSummary) -> String {
+    if let Some(waiting) = &job.waiting {
+        return format!("waits for you: {}", headline(&waiting.title, 100));
+    }
+    let doing = job.activity.as_deref().map(|activity| headline(activity, 100)).filter(|text| !text.is_empty());
+    match (job.state, doing) {
+        (SeenState::Running, Some(doing)) => doing,
+        (SeenState::Queued, _) => "waits for its turn".to_owned(),
+        (SeenState::Preparing, _) => "makes its tree".to_owned(),
+        (SeenState::Verifying, _) => "verifies its result".to_owned(),
+        (SeenState::Lost, _) => "its host is gone".to_owned(),
+        (_, _) => state(job).to_owned(),
+    }
+}
+
+/// What to tell when the job ended, or its host is gone.
+pub fn ending(job: &JobDetail) -> Ending {
+    let JobSummary { id, state, outcome, changes, access, .. } = &job.summary;
+    if *state == SeenState::Lost {
+        return Ending {
+            tone: Tone::Bad,
+            what: "its host is gone".to_owned(),
+            next: format!("what it left is kept: `pactify sub show {id}`, or start the server again to capture it"),
+        };
+    }
+    let changed = changes.filter(|totals| totals.files > 0);
+    match (outcome, changed) {
+        (Some(Outcome::Succeeded), Some(totals)) => Ending {
+            tone: Tone::Good,
+            what: format!("changed {}", totals_line(totals)),
+            next: "preview the changes, then apply or discard them".to_owned(),
+        },
+        (Some(Outcome::Succeeded), None) if *access == Access::ReadOnly => {
+            Ending { tone: Tone::Good, what: "finished".to_owned(), next: answer(job) }
+        }
+        (Some(Outcome::Succeeded | Outcome::NoChanges), _) => {
+            Ending { tone: Tone::Plain, what: "finished without changing anything".to_owned(), next: answer(job) }
+        }
+        (Some(Outcome::Cancelled), Some(totals)) => Ending {
+            tone: Tone::Plain,
+            what: format!("cancelled after changing {}", totals_line(totals)),
+            next: "preview what it did, apply or discard it, or retry the job".to_owned(),
+        },
+        (Some(Outcome::Cancelled), None) => {
+            Ending { tone: Tone::Plain, what: "cancelled".to_owned(), next: "retry the job, or leave it".to_owned() }
+        }
+        (Some(outcome), _) => failed(*outcome, job.error.as_ref()),
+        (None, _) => Ending { tone: Tone::Plain, what: self::state(&job.summary).to_owned(), next: answer(job) },
+    }
+}
+
+fn failed(outcome: Outcome, failure: Option<&Failure>) -> Ending {
+    match failure {
+        Some(failure) => Ending {
+            tone: Tone::Bad,
+            what: headline(&failure.message, 300),
+            next: format!("{} ({})", headline(&failure.next, 300), failure.code.as_str()),
+        },
+        None => Ending {
+            tone: Tone::Bad,
+            what: self::outcome(outcome).to_owned(),
+            next: "see what happened with `pactify sub events`".to_owned(),
+        },
+    }
+}
+
+fn answer(job: &JobDetail) -> String {
+    match job.final_message.as_deref().map(|message| headline(message, 200)).filter(|text| !text.is_empty()) {
+        Some(message) => format!("it says: {message}"),
+        None => format!("`pactify sub events {}` tells what it did", job.summary.id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn job(fields: serde_json::Value) -> JobDetail {
+        let mut job = json!({
+            "id": "20261129-154512-abcdef", "title": "Fix the parser", "harness": "codex", "access": "write",
+            "repository": "file:///r", "base": {"kind": "head", "commit": "a".repeat(40)}, "state": "finished",
+            "disposition": "pending", "createdAt": "2026-11-29T15:45:12Z", "brief": "Fix the parser",
+        });
+        job.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        serde_json::from_value(job).unwrap()
+    }
+
+    #[test]
+    fn an_ending_says_what_happened_and_what_next() {
+        let changes = json!({"files": 3, "added": 10, "deleted": 2, "sensitive": 1});
+        let error = json!({"code": "loginRequired", "message": "codex is not logged in", "next": "run `codex login`"});
+        let cases = [
+            (json!({"outcome": "succeeded", "changes": changes}), Tone::Good, "changed 3 files, +10 −2, 1 sensitive"),
+            (
+                json!({"outcome": "succeeded", "access": "readOnly", "finalMessage": "All fine."}),
+                Tone::Good,
+                "finished",
+            ),
+            (json!({"outcome": "noChanges"}), Tone::Plain, "finished without changing anything"),
+            (json!({"outcome": "cancelled"}), Tone::Plain, "cancelled"),
+            (json!({"outcome": "cancelled", "changes": changes}), Tone::Plain, "cancelled after changing 3 files"),
+            (json!({"outcome": "failed", "error": error}), Tone::Bad, "codex is not logged in"),
+            (json!({"outcome": "stalled"}), Tone::Bad, "stalled"),
+            (json!({"state": "lost"}), Tone::Bad, "its host is gone"),
+        ];
+        for (fields, tone, what) in cases {
+            let ending = ending(&job(fields.clone()));
+            assert_eq!(ending.tone, tone, "{fields}");
+            assert!(ending.what.starts_with(what), "{fields}: {}", ending.what);
+            assert!(!ending.next.is_empty(), "{fields}");
+        }
+    }
+
+    #[test]
+    fn a_failure_names_its_next_step_and_code() {
+        let error = json!({"code": "loginRequired", "message": "codex is not logged in", "next": "run `codex login`"});
+        let ending = ending(&job(json!({"outcome": "failed", "error": error})));
+        assert_eq!(ending.next, "run `codex login` (loginRequired)");
+    }
+
+    #[test]
+    fn activity_is_what_a_person_would_ask() {
+        let cases = [
+            (json!({"state": "queued"}), "waits for its turn"),
+            (json!({"state": "running", "activity": "runs cargo test"}), "runs cargo test"),
+            (json!({"state": "running", "activity": "a\u{1b}[2Jb"}), "a\\u{1b}[2Jb"),
+            (json!({"state": "running"}), "running"),
+            (
+                json!({"state": "waiting", "waiting": {"requestId": "1", "title": "rm x?", "since": "2026-11-29T15:45:12Z"}}),
+                "waits for you: rm x?",
+            ),
+        ];
+        for (fields, expected) in cases {
+            assert_eq!(activity(&job(fields).summary), expected);
+        }
+    }
+}
