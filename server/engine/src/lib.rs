@@ -9,6 +9,8 @@ pub mod git;
 pub mod job_dir;
 pub mod jobs;
 pub mod journal;
+pub mod log;
+pub mod patch_file;
 pub mod process;
 pub mod store;
 pub mod tree;

@@ -64,6 +64,13 @@ pub enum Disposition {
     Discarded,
 }
 
+impl Disposition {
+    /// Whether there is still something to decide.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Pending | Self::PartlyApplied)
+    }
+}
+
 /// What the driver made of the harness's own words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {

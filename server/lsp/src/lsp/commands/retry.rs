@@ -1,0 +1,22 @@
+//! `pactify.retry`: a new job from the brief of an older one.
+
+use pactify_core::protocol::JobParams;
+
+use super::super::arguments::Arguments;
+use super::super::context::Context;
+use super::{Answer, answer, job_id};
+
+pub(super) const NAME: &str = "pactify.retry";
+
+pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
+    let job = job_id(&arguments.read::<JobParams>(NAME)?.job_id)?;
+    let session = context.session().clone();
+    let work = context.engine().work(move |jobs| {
+        let delegated = jobs.retry(&job)?;
+        if let Ok(job) = delegated.job_id.parse() {
+            session.created(job);
+        }
+        Ok(delegated)
+    });
+    answer(work.await?)
+}

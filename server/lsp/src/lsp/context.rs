@@ -1,0 +1,90 @@
+//! What every command is given: the engine, the session, the way to the client.
+
+use std::sync::{Arc, OnceLock};
+
+use pactify_core::{AbsPath, Failure};
+use pactify_engine::env::Env;
+use pactify_engine::jobs::Jobs;
+
+use super::session::SessionHandle;
+use crate::transport::Outbox;
+
+/// The engine, opened when it is first needed: `initialize` must not wait for a disk. One that could not be opened is
+/// tried again by the next command, so that a corrected configuration needs no restart.
+#[derive(Clone, Debug)]
+pub(super) struct Engine {
+    home: AbsPath,
+    jobs: Arc<OnceLock<Jobs>>,
+}
+
+/// What a command works with.
+#[derive(Clone)]
+pub(super) struct Context {
+    engine: Engine,
+    session: SessionHandle,
+    outbox: Outbox,
+}
+
+impl Engine {
+    /// The engine of the `PACTIFY_HOME` of `env`.
+    pub(super) fn new(env: &Env) -> Self {
+        Self { home: env.directories().pactify_home().clone(), jobs: Arc::default() }
+    }
+
+    /// `PACTIFY_HOME`.
+    pub(super) fn home(&self) -> &AbsPath {
+        &self.home
+    }
+
+    /// The engine. Blocks the first time.
+    pub(super) fn jobs(&self) -> Result<Jobs, Failure> {
+        match self.jobs.get() {
+            Some(jobs) => Ok(jobs.clone()),
+            None => {
+                let jobs = Jobs::open()?;
+                Ok(self.jobs.get_or_init(|| jobs).clone())
+            }
+        }
+    }
+
+    /// Does disk or git work off the loop.
+    pub(super) async fn work<T, F>(&self, work: F) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Jobs) -> Result<T, Failure> + Send + 'static,
+    {
+        let engine = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&engine.jobs()?)).await;
+        done.unwrap_or_else(|error| Err(Failure::internal(format!("the work broke off: {error}"))))
+    }
+
+    /// Does work of a few system calls where it is asked for, which saves a change of threads.
+    pub(super) async fn brief_work<T, F>(&self, work: F) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Jobs) -> Result<T, Failure> + Send + 'static,
+    {
+        match self.jobs.get() {
+            Some(jobs) => work(jobs),
+            None => self.work(work).await,
+        }
+    }
+}
+
+impl Context {
+    pub(super) fn new(engine: Engine, session: SessionHandle, outbox: Outbox) -> Self {
+        Self { engine, session, outbox }
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(super) fn session(&self) -> &SessionHandle {
+        &self.session
+    }
+
+    pub(super) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+}

@@ -1,0 +1,326 @@
+//! The client's open documents, kept only as far as we need them. Pure.
+//!
+//! Of every document: whether it holds text that is not on disk, because an apply must not write under it. Of briefs,
+//! and of documents that exist only in the editor: the text itself, because a job can be delegated from it. An undo
+//! back to the saved text counts as unsaved until the next save: saying so needs the text, and the only price
+//! is a save.
+
+use std::collections::{BTreeSet, HashMap};
+
+use lsp_types::{DidChangeTextDocumentParams, Position, TextDocumentContentChangeEvent, TextDocumentItem, Url};
+use pactify_core::protocol::view::path_of_uri;
+use pactify_core::{AbsPath, brief};
+
+/// Longer texts are no briefs, and not kept.
+const MAX_KEPT: usize = 4 * brief::MAX_BYTES;
+
+/// What the client tells about a document.
+#[derive(Debug)]
+pub(super) enum Edit {
+    /// It is open now, with this text.
+    Opened(TextDocumentItem),
+    /// Its text changed.
+    Changed(DidChangeTextDocumentParams),
+    /// Its text is on disk now.
+    Saved(Url),
+    /// It is not open any more.
+    Closed(Url),
+}
+
+/// A document's identity: clients do not always encode the same path in the same way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Key {
+    /// A file of this machine.
+    File(AbsPath),
+    /// Anything else: `untitled:`, a remote file.
+    Other(String),
+}
+
+/// Open documents by identity.
+#[derive(Debug, Default)]
+pub(super) struct Documents {
+    open: HashMap<Key, Open>,
+    openings: u64,
+}
+
+/// A question to the disk: does the text that was opened differ from the file?
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Comparison {
+    /// The file.
+    pub path: AbsPath,
+    /// Which opening of it; see [`Documents::differs`].
+    pub opening: u64,
+    /// The text as it was opened.
+    pub text: String,
+}
+
+/// What a document holds as a brief.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// This text.
+    Text(String),
+    /// Its file says it.
+    OnDisk,
+    /// It is open with unsaved text that is not kept.
+    Unsaved,
+}
+
+#[derive(Debug)]
+struct Open {
+    opening: u64,
+    unsaved: bool,
+    text: Option<String>,
+}
+
+impl Key {
+    /// The identity behind a URI.
+    pub(super) fn of(uri: &str) -> Self {
+        path_of_uri(uri).map_or_else(|| Self::Other(uri.to_owned()), Self::File)
+    }
+
+    /// The URI that it was, or one for the same file.
+    pub(super) fn uri(&self) -> String {
+        match self {
+            Self::File(path) => pactify_core::protocol::view::file_uri(path.as_path()),
+            Self::Other(uri) => uri.clone(),
+        }
+    }
+
+    fn is_brief(&self) -> bool {
+        match self {
+            Self::File(path) => path.as_path().as_os_str().as_encoded_bytes().ends_with(b".brief.md"),
+            Self::Other(uri) => uri.ends_with(".brief.md"),
+        }
+    }
+}
+
+impl Documents {
+    /// Follows one edit. A document that was opened may already hold unsaved text (editors restore it after a
+    /// crash): the answer asks to compare it with its file.
+    pub(super) fn follow(&mut self, edit: Edit) -> Option<Comparison> {
+        match edit {
+            Edit::Opened(item) => return self.opened(item),
+            Edit::Changed(params) => {
+                if let Some(open) = self.open.get_mut(&Key::of(params.text_document.uri.as_str())) {
+                    open.unsaved = true;
+                    for change in params.content_changes {
+                        open.change(change);
+                    }
+                }
+            }
+            Edit::Saved(uri) => {
+                self.openings += 1;
+                if let Some(open) = self.open.get_mut(&Key::of(uri.as_str())) {
+                    open.unsaved = false;
+                    // An answer about the text as it was opened is out of date.
+                    open.opening = self.openings;
+                }
+            }
+            Edit::Closed(uri) => {
+                self.open.remove(&Key::of(uri.as_str()));
+            }
+        }
+        None
+    }
+
+    /// The answer to a [`Comparison`]: the text differed.
+    pub(super) fn differs(&mut self, path: AbsPath, opening: u64) {
+        if let Some(open) = self.open.get_mut(&Key::File(path))
+            && open.opening == opening
+        {
+            open.unsaved = true;
+        }
+    }
+
+    /// The files whose open text is not on disk.
+    pub(super) fn unsaved(&self) -> BTreeSet<AbsPath> {
+        let unsaved = |(key, open): (&Key, &Open)| match key {
+            Key::File(path) if open.unsaved => Some(path.clone()),
+            _ => None,
+        };
+        self.open.iter().filter_map(unsaved).collect()
+    }
+
+    /// The brief that a document holds.
+    pub(super) fn brief(&self, key: &Key) -> Found {
+        match self.open.get(key) {
+            Some(Open { text: Some(text), .. }) => Found::Text(text.clone()),
+            Some(Open { unsaved: true, .. }) => Found::Unsaved,
+            _ => Found::OnDisk,
+        }
+    }
+
+    /// The open briefs, in a stable order.
+    pub(super) fn briefs(&self) -> Vec<Key> {
+        let mut briefs: Vec<Key> = self.open.keys().filter(|key| key.is_brief()).cloned().collect();
+        briefs.sort();
+        briefs
+    }
+
+    fn opened(&mut self, item: TextDocumentItem) -> Option<Comparison> {
+        self.openings += 1;
+        let opening = self.openings;
+        let key = Key::of(item.uri.as_str());
+        let kept = key.is_brief() || matches!(key, Key::Other(_)) || item.language_id == "pactify-brief";
+        let text = (kept && item.text.len() <= MAX_KEPT).then(|| item.text.clone());
+        self.open.insert(key.clone(), Open { opening, unsaved: false, text });
+        match key {
+            Key::File(path) => Some(Comparison { path, opening, text: item.text }),
+            Key::Other(_) => None,
+        }
+    }
+}
+
+impl Open {
+    fn change(&mut self, change: TextDocumentContentChangeEvent) {
+        let Some(text) = &mut self.text else { return };
+        match change.range {
+            None => *text = change.text,
+            Some(range) => {
+                let start = offset(text, range.start);
+                let end = offset(text, range.end).max(start);
+                text.replace_range(start..end, &change.text);
+            }
+        }
+        if text.len() > MAX_KEPT {
+            self.text = None;
+        }
+    }
+}
+
+/// The byte offset of a position, whose columns are UTF-16 units. A position outside the text is its nearest end.
+fn offset(text: &str, position: Position) -> usize {
+    let mut start = 0;
+    for _ in 0..position.line {
+        match text[start..].find(['\n', '\r']) {
+            Some(at) if text[start + at..].starts_with("\r\n") => start += at + 2,
+            Some(at) => start += at + 1,
+            None => return text.len(),
+        }
+    }
+    let line = text[start..].split(['\n', '\r']).next().unwrap_or_default();
+    let mut units = 0;
+    for (at, c) in line.char_indices() {
+        units += c.len_utf16();
+        if units > position.character as usize {
+            return start + at;
+        }
+    }
+    start + line.len()
+}
+
+/// Whether a file's bytes are the text that an editor opened. Editors drop a byte order mark and may tell line ends
+/// and the last line's end in their own way; a file that is not UTF-8 was converted, and nothing can be said.
+pub(super) fn is_same_text(file: &[u8], text: &str) -> bool {
+    let Ok(file) = std::str::from_utf8(file) else { return true };
+    let lines = |text: &str| {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n").replace('\r', "\n");
+        text.strip_suffix('\n').map(str::to_owned).unwrap_or(text)
+    };
+    file == text || lines(file) == lines(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn open(documents: &mut Documents, uri: &str, text: &str) -> Option<Comparison> {
+        let item = json!({"uri": uri, "languageId": "x", "version": 1, "text": text});
+        documents.follow(Edit::Opened(serde_json::from_value(item).unwrap()))
+    }
+
+    fn change(documents: &mut Documents, uri: &str, changes: Value) {
+        let params = json!({"textDocument": {"uri": uri, "version": 2}, "contentChanges": changes});
+        documents.follow(Edit::Changed(serde_json::from_value(params).unwrap()));
+    }
+
+    fn range(text: &str, start: (u32, u32), end: (u32, u32)) -> Value {
+        let position = |(line, character): (u32, u32)| json!({"line": line, "character": character});
+        json!([{"range": {"start": position(start), "end": position(end)}, "text": text}])
+    }
+
+    fn unsaved(documents: &Documents) -> Vec<String> {
+        documents.unsaved().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_file_is_unsaved_from_a_change_to_a_save_or_a_close() {
+        let mut documents = Documents::default();
+        let url = |uri: &str| Url::parse(uri).unwrap();
+        open(&mut documents, "file:///a.rs", "x");
+        open(&mut documents, "file:///b%20c.rs", "x");
+        open(&mut documents, "untitled:1", "x");
+        assert_eq!(unsaved(&documents), [""; 0]);
+        for uri in ["file:///a.rs", "file:///b%20c.rs", "untitled:1", "file:///never-opened"] {
+            change(&mut documents, uri, range("y", (0, 0), (0, 1)));
+        }
+        assert_eq!(unsaved(&documents), ["/a.rs", "/b c.rs"]);
+        documents.follow(Edit::Saved(url("file:///a.rs")));
+        assert_eq!(unsaved(&documents), ["/b c.rs"]);
+        documents.follow(Edit::Closed(url("file:///b%20c.rs")));
+        assert_eq!(unsaved(&documents), [""; 0]);
+    }
+
+    #[test]
+    fn text_restored_from_a_crash_is_unsaved_once_the_disk_says_so() {
+        let mut documents = Documents::default();
+        let comparison = open(&mut documents, "file:///a.rs", "restored").unwrap();
+        assert_eq!(comparison.text, "restored");
+        documents.differs(comparison.path.clone(), comparison.opening);
+        assert_eq!(unsaved(&documents), ["/a.rs"]);
+
+        let late = open(&mut documents, "file:///a.rs", "restored").unwrap();
+        documents.follow(Edit::Saved(Url::parse("file:///a.rs").unwrap()));
+        documents.differs(late.path, late.opening);
+        assert_eq!(unsaved(&documents), [""; 0], "the save came after the question");
+    }
+
+    #[test]
+    fn the_text_of_briefs_follows_incremental_changes() {
+        let mut documents = Documents::default();
+        let uri = "file:///x.brief.md";
+        open(&mut documents, uri, "# Häß🙂lich\r\nzwei\ndrei");
+        for (edit, expected) in [
+            (range("s", (0, 4), (0, 7)), "# Häslich\r\nzwei\ndrei"),
+            (range("Z", (1, 0), (1, 1)), "# Häslich\r\nZwei\ndrei"),
+            (range("", (0, 99), (1, 0)), "# HäslichZwei\ndrei"),
+            (range("!", (9, 9), (9, 9)), "# HäslichZwei\ndrei!"),
+            (json!([{"text": "all new"}]), "all new"),
+        ] {
+            change(&mut documents, uri, edit);
+            assert_eq!(documents.brief(&Key::of(uri)), Found::Text(expected.to_owned()));
+        }
+        assert_eq!(documents.briefs(), [Key::of(uri)]);
+    }
+
+    #[test]
+    fn only_what_can_be_a_brief_is_kept() {
+        let mut documents = Documents::default();
+        open(&mut documents, "file:///a.rs", "fn main() {}");
+        open(&mut documents, "untitled:1", "do it");
+        open(&mut documents, "file:///long.brief.md", &"x".repeat(MAX_KEPT + 1));
+        assert_eq!(documents.brief(&Key::of("file:///a.rs")), Found::OnDisk);
+        assert_eq!(documents.brief(&Key::of("file:///long.brief.md")), Found::OnDisk);
+        assert_eq!(documents.brief(&Key::of("untitled:1")), Found::Text("do it".to_owned()));
+        change(&mut documents, "file:///a.rs", range("", (0, 0), (0, 1)));
+        assert_eq!(documents.brief(&Key::of("file:///a.rs")), Found::Unsaved);
+        assert_eq!(documents.brief(&Key::of("file:///closed.brief.md")), Found::OnDisk);
+    }
+
+    #[test]
+    fn an_editors_own_line_ends_are_not_a_difference() {
+        for (file, text, same) in [
+            (&b"a\r\nb\r\n"[..], "a\nb\n", true),
+            (b"a\nb\n", "a\nb", true),
+            (b"\xef\xbb\xbfa", "a", true),
+            (b"caf\xe9", "caf\u{e9}", true),
+            (b"a", "b", false),
+            (b"a\n\n", "a", false),
+            (b"", "a", false),
+        ] {
+            assert_eq!(is_same_text(file, text), same, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! One job, followed until it is over: its progress in the editor, its events for thin clients, its end in words.
+//!
+//! A [`Follower`] is a loop of its own over one `enum Event`. It owns the job's progress, so that a follower that is
+//! dropped (shutdown) still ends it. It reads what the engine says and asks it to cancel or to recover the job;
+//! which jobs are followed is [`super::session`]'s business.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use lsp_types::{MessageType, ShowMessageParams, WorkDoneProgressBegin, WorkDoneProgressReport, notification};
+use pactify_core::job::outcome::{Disposition, Outcome};
+use pactify_core::job::state::SeenState;
+use pactify_core::protocol::commands::{JOB_CHANGED, JOB_EVENT};
+use pactify_core::protocol::words::{self, Tone};
+use pactify_core::protocol::{
+    EventView, EventsParams, JobChangedParams, JobDetail, JobEventParams, JobMoved, JobSummary,
+};
+use pactify_core::{Failure, JobId};
+use pactify_engine::jobs::Jobs;
+use tokio::task::JoinHandle;
+
+use super::capabilities::ClientFeatures;
+use super::context::Engine;
+use crate::transport::{Outbox, Progress};
+
+/// Time between two looks at a busy job.
+const PACE: Duration = Duration::from_millis(100);
+/// How long one look waits for something to happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Events per page.
+const PAGE: u32 = 500;
+/// Looks at a lost job for which a recovery was started, before it is given up.
+const RECOVERY_LOOKS: u32 = 100;
+
+/// Which of the events that exist already a thin client is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Replay {
+    /// All: it asked for the job just now.
+    All,
+    /// None: it asks for what it wants of a job that it finds running.
+    Nothing,
+}
+
+/// Follows one job.
+pub(super) struct Follower {
+    engine: Engine,
+    outbox: Outbox,
+    client: ClientFeatures,
+    job: JobId,
+    progress: Option<Progress>,
+    shown: Option<String>,
+    told: Option<Standing>,
+    cancel: Cancel,
+}
+
+/// The person's cancel of the progress; it can be pressed once.
+enum Cancel {
+    Possible,
+    Asked(JoinHandle<Result<JobMoved, Failure>>),
+    Answered,
+}
+
+/// What a client is told of by `pactify/job/changed`.
+pub(super) type Standing = (SeenState, Option<Outcome>, Disposition);
+
+/// A notification `pactify/job/event`.
+enum JobEvent {}
+
+/// A notification `pactify/job/changed`.
+enum JobChanged {}
+
+enum Event {
+    Looked(Result<Box<Look>, Failure>),
+    CancelPressed,
+    CancelAnswered(Result<JobMoved, Failure>),
+}
+
+/// What one look found.
+struct Look {
+    job: JobDetail,
+    events: Vec<EventView>,
+    next: u64,
+}
+
+type Looking = Pin<Box<dyn Future<Output = Result<Box<Look>, Failure>> + Send>>;
+
+impl Follower {
+    pub(super) fn new(engine: Engine, outbox: Outbox, client: ClientFeatures, job: JobId) -> Self {
+        Self { engine, outbox, client, job, progress: None, shown: None, told: None, cancel: Cancel::Possible }
+    }
+
+    /// Follows the job to its end; gives the job as it was seen last.
+    pub(super) async fn run(mut self, replay: Replay) -> (JobId, Option<JobSummary>) {
+        let mut looking = self.first_look(replay);
+        let mut recovery_looks = 0;
+        loop {
+            match self.next(&mut looking).await {
+                Event::CancelPressed => self.ask_to_cancel(),
+                Event::CancelAnswered(answer) => {
+                    self.cancel = Cancel::Answered;
+                    if let Err(failure) = answer {
+                        self.say(MessageType::ERROR, &failure.message, &failure.next);
+                    }
+                }
+                Event::Looked(Err(failure)) => {
+                    tracing::warn!(job = %self.job, code = %failure.code.as_str(), "the job cannot be followed");
+                    self.end_progress("cannot be followed any longer");
+                    return (self.job, None);
+                }
+                Event::Looked(Ok(look)) => {
+                    self.show(&look);
+                    let given_up = match look.job.summary.state {
+                        SeenState::Finished => true,
+                        SeenState::Lost => recovery_looks == RECOVERY_LOOKS,
+                        _ => false,
+                    };
+                    if given_up {
+                        self.show_end(&look.job);
+                        return (self.job, Some(look.job.summary));
+                    }
+                    let is_lost = look.job.summary.state == SeenState::Lost;
+                    recovery_looks = if is_lost { recovery_looks + 1 } else { 0 };
+                    looking = if is_lost { self.look_at_lost(look.next, recovery_looks) } else { self.look(look.next) };
+                }
+            }
+        }
+    }
+
+    async fn next(&mut self, looking: &mut Looking) -> Event {
+        match (&mut self.cancel, &self.progress) {
+            (Cancel::Asked(answer), _) => tokio::select! {
+                look = looking => Event::Looked(look),
+                answer = answer => Event::CancelAnswered(answer.unwrap_or_else(broken)),
+            },
+            (Cancel::Possible, Some(progress)) => tokio::select! {
+                look = looking => Event::Looked(look),
+                () = progress.cancelled() => Event::CancelPressed,
+            },
+            (Cancel::Possible | Cancel::Answered, _) => Event::Looked(looking.await),
+        }
+    }
+
+    fn first_look(&self, replay: Replay) -> Looking {
+        let job = self.job.clone();
+        self.looking(Duration::ZERO, move |jobs| {
+            let mut look = Look::at(jobs, &job, 0, None)?;
+            if replay == Replay::Nothing {
+                look.events.clear();
+            }
+            Ok(look)
+        })
+    }
+
+    fn look(&self, after: u64) -> Looking {
+        let job = self.job.clone();
+        self.looking(PACE, move |jobs| Look::at(jobs, &job, after, Some(PATIENCE)))
+    }
+
+    /// Its host is gone: what it left is swept and captured by a recovery host, which we start once.
+    fn look_at_lost(&self, after: u64, looks: u32) -> Looking {
+        let job = self.job.clone();
+        self.looking(PACE, move |jobs| {
+            if looks == 1 {
+                jobs.recover_lost()?;
+            }
+            Look::at(jobs, &job, after, None)
+        })
+    }
+
+    fn looking(&self, pause: Duration, look: impl FnOnce(&Jobs) -> Result<Look, Failure> + Send + 'static) -> Looking {
+        let engine = self.engine.clone();
+        Box::pin(async move {
+            tokio::time::sleep(pause).await;
+            engine.work(look).await.map(Box::new)
+        })
+    }
+
+    fn show(&mut self, look: &Look) {
+        let job = &look.job.summary;
+        if self.client.events {
+            for event in &look.events {
+                let params = JobEventParams { job_id: job.id.clone(), event: event.clone() };
+                self.outbox.notify::<JobEvent>(&params);
+            }
+            let standing = standing(job);
+            if self.told != Some(standing) {
+                self.told = Some(standing);
+                announce(&self.outbox, job);
+            }
+        }
+        let activity = words::activity(job);
+        match &self.progress {
+            None if self.client.progress => {
+                self.progress = Some(self.outbox.progress(WorkDoneProgressBegin {
+                    title: words::title(job),
+                    cancellable: Some(true),
+                    message: Some(activity.clone()),
+                    percentage: None,
+                }));
+            }
+            Some(progress) if self.shown.as_ref() != Some(&activity) => {
+                let message = Some(activity.clone());
+                progress.report(WorkDoneProgressReport { cancellable: Some(true), message, percentage: None });
+            }
+            _ => {}
+        }
+        self.shown = Some(activity);
+    }
+
+    fn show_end(&mut self, job: &JobDetail) {
+        let ending = words::ending(job);
+        self.end_progress(&ending.what);
+        if self.client.messages {
+            let tone = match ending.tone {
+                Tone::Good | Tone::Plain => MessageType::INFO,
+                Tone::Bad => MessageType::ERROR,
+            };
+            self.say(tone, &format!("{}: {}", words::title(&job.summary), ending.what), &ending.next);
+        }
+    }
+
+    fn end_progress(&mut self, message: &str) {
+        if let Some(progress) = self.progress.take() {
+            progress.end(Some(message.to_owned()));
+        }
+    }
+
+    fn ask_to_cancel(&mut self) {
+        let (engine, job) = (self.engine.clone(), self.job.clone());
+        self.cancel = Cancel::Asked(tokio::spawn(async move { engine.work(move |jobs| jobs.cancel(&job)).await }));
+    }
+
+    fn say(&self, tone: MessageType, what: &str, next: &str) {
+        let message = format!("{what}. {next}");
+        self.outbox.notify::<notification::ShowMessage>(&ShowMessageParams { typ: tone, message });
+    }
+}
+
+impl Look {
+    /// What happened after `after`; with `patience`, once something did.
+    fn at(jobs: &Jobs, job: &JobId, after: u64, patience: Option<Duration>) -> Result<Self, Failure> {
+        let mut events = Vec::new();
+        let mut next = after;
+        if let Some(patience) = patience {
+            let news = jobs.await_events(job, after, patience)?;
+            next = news.next;
+            events = news.events;
+        }
+        loop {
+            let params = EventsParams { job_id: job.to_string(), after: Some(next), limit: Some(PAGE) };
+            let more = jobs.events(&params)?;
+            next = more.next;
+            let is_last = more.events.len() < PAGE as usize;
+            events.extend(more.events);
+            if is_last {
+                break;
+            }
+        }
+        Ok(Self { job: jobs.status(job)?, events, next })
+    }
+}
+
+/// Where a job stands, as far as clients are told of changes.
+pub(super) fn standing(job: &JobSummary) -> Standing {
+    (job.state, job.outcome, job.disposition)
+}
+
+/// Tells a thin client where a job stands now.
+pub(super) fn announce(outbox: &Outbox, job: &JobSummary) {
+    let (state, outcome, disposition) = standing(job);
+    outbox.notify::<JobChanged>(&JobChangedParams { job_id: job.id.clone(), state, outcome, disposition });
+}
+
+fn broken(error: tokio::task::JoinError) -> Result<JobMoved, Failure> {
+    Err(Failure::internal(format!("the cancel broke off: {error}")))
+}
+
+impl notification::Notification for JobEvent {
+    type Params = JobEventParams;
+    const METHOD: &'static str = JOB_EVENT;
+}
+
+impl notification::Notification for JobChanged {
+    type Params = JobChangedParams;
+    const METHOD: &'static str = JOB_CHANGED;
+}

@@ -1,0 +1,374 @@
+//! Everything that lasts longer than one request, in one loop: the client's features, folders, open documents, and
+//! the followed jobs.
+//!
+//! Handlers send [`Event`]s and may wait for an answer; nothing else touches the state. The loop never waits for
+//! work: it starts it in the blocking pool, whose results come back as events. Every unfinished job of the workspace's
+//! repositories is followed, whoever started it (another editor, a terminal, this editor before it crashed), because
+//! a person wants to see what works on their checkout; a look at the store every few seconds finds those that this
+//! server did not start.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use lsp_types::WorkspaceFoldersChangeEvent;
+use pactify_core::protocol::JobSummary;
+use pactify_core::{AbsPath, Failure, JobId};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::capabilities::ClientFeatures;
+use super::context::Engine;
+use super::documents::{Documents, Edit, Found, Key};
+use super::folders::Folders;
+use super::follow::{Follower, Replay, Standing, announce, standing};
+use super::survey::{Survey, survey};
+use super::unsaved::Unsaved;
+use crate::transport::Outbox;
+
+/// Time between two looks for jobs that others started.
+const SURVEY: Duration = Duration::from_secs(3);
+/// Jobs followed at once. Each waits in a thread of its own; those beyond are followed as others end.
+const MAX_FOLLOWED: usize = 64;
+
+/// The way to the session's loop.
+#[derive(Clone, Debug)]
+pub(super) struct SessionHandle(mpsc::UnboundedSender<Event>);
+
+/// What the loop acts on.
+#[derive(Debug)]
+pub(super) enum Event {
+    Initialize(ClientFeatures, Folders),
+    Initialized,
+    Edited(Edit),
+    FoldersChanged(WorkspaceFoldersChangeEvent),
+    Asked(Question),
+    /// A job was created here.
+    Created(JobId),
+    /// A command moved a job.
+    Moved(JobSummary),
+    /// An opened text was compared with its file.
+    Compared {
+        path: AbsPath,
+        opening: u64,
+        differs: bool,
+    },
+    /// The unsaved paths were published.
+    Published(Result<(), Failure>),
+    /// The store was looked at.
+    Surveyed(Survey),
+    /// A follower is done.
+    Unfollowed(JobId, Option<JobSummary>),
+    /// Time for a look.
+    Tick,
+    ShutDown(oneshot::Sender<()>),
+}
+
+/// What handlers ask.
+#[derive(Debug)]
+pub(super) enum Question {
+    Client(oneshot::Sender<ClientFeatures>),
+    Folders(oneshot::Sender<Folders>),
+    Brief(Key, oneshot::Sender<Found>),
+    Briefs(oneshot::Sender<Vec<Key>>),
+    /// Wait until everybody can see what is unsaved here.
+    UnsavedPublished(oneshot::Sender<Result<(), Failure>>),
+}
+
+struct Session {
+    engine: Engine,
+    outbox: Outbox,
+    events: SessionHandle,
+    client: ClientFeatures,
+    folders: Folders,
+    documents: Documents,
+    unsaved: Unsaved,
+    followers: JoinSet<(JobId, Option<JobSummary>)>,
+    followed: HashSet<JobId>,
+    /// Jobs as they were seen last, for clients that are told of changes. `None` before the first look.
+    seen: Option<HashMap<JobId, Standing>>,
+    surveying: bool,
+}
+
+/// Starts the loop.
+pub(super) fn start(engine: Engine, outbox: Outbox) -> SessionHandle {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let handle = SessionHandle(sender);
+    let session = Session {
+        engine,
+        outbox,
+        events: handle.clone(),
+        client: ClientFeatures::default(),
+        folders: Folders::default(),
+        documents: Documents::default(),
+        unsaved: Unsaved::default(),
+        followers: JoinSet::new(),
+        followed: HashSet::new(),
+        seen: None,
+        surveying: false,
+    };
+    tokio::spawn(session.run(receiver));
+    handle
+}
+
+impl SessionHandle {
+    pub(super) fn initialize(&self, client: ClientFeatures, folders: Folders) {
+        self.send(Event::Initialize(client, folders));
+    }
+
+    pub(super) fn initialized(&self) {
+        self.send(Event::Initialized);
+    }
+
+    pub(super) fn edited(&self, edit: Edit) {
+        self.send(Event::Edited(edit));
+    }
+
+    pub(super) fn folders_changed(&self, event: WorkspaceFoldersChangeEvent) {
+        self.send(Event::FoldersChanged(event));
+    }
+
+    /// A job was created: it is followed from its first event on.
+    pub(super) fn created(&self, job: JobId) {
+        self.send(Event::Created(job));
+    }
+
+    /// A command moved a job.
+    pub(super) fn moved(&self, job: JobSummary) {
+        self.send(Event::Moved(job));
+    }
+
+    /// What the client can do.
+    pub(super) async fn client(&self) -> ClientFeatures {
+        self.ask(Question::Client).await.unwrap_or_default()
+    }
+
+    /// The open folders.
+    pub(super) async fn folders(&self) -> Folders {
+        self.ask(Question::Folders).await.unwrap_or_default()
+    }
+
+    /// What a document holds as a brief.
+    pub(super) async fn brief(&self, key: Key) -> Found {
+        self.ask(|reply| Question::Brief(key, reply)).await.unwrap_or(Found::OnDisk)
+    }
+
+    /// The open briefs.
+    pub(super) async fn briefs(&self) -> Vec<Key> {
+        self.ask(Question::Briefs).await.unwrap_or_default()
+    }
+
+    /// Waits until every pactify process can see which files are unsaved here, as of the edits before this call.
+    pub(super) async fn unsaved_published(&self) -> Result<(), Failure> {
+        let published = self.ask(Question::UnsavedPublished).await;
+        published.unwrap_or_else(|| Err(Failure::internal("the session is over")))
+    }
+
+    /// Ends every progress and withdraws what was published.
+    pub(super) async fn shut_down(&self) {
+        let (reply, done) = oneshot::channel();
+        self.send(Event::ShutDown(reply));
+        let _ = done.await;
+    }
+
+    async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Event::Asked(question(reply)));
+        answer.await.ok()
+    }
+
+    fn send(&self, event: Event) {
+        // The loop lives as long as the process.
+        let _ = self.0.send(event);
+    }
+}
+
+impl Session {
+    async fn run(mut self, mut events: mpsc::UnboundedReceiver<Event>) {
+        let mut clock: Option<Interval> = None;
+        loop {
+            let event = tokio::select! {
+                Some(event) = events.recv() => event,
+                Some(Ok((job, last))) = self.followers.join_next() => Event::Unfollowed(job, last),
+                () = tick(&mut clock) => Event::Tick,
+            };
+            match event {
+                Event::Initialized => {
+                    let mut ticks = interval(SURVEY);
+                    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+                    clock = Some(ticks);
+                    self.recover_lost();
+                }
+                Event::ShutDown(done) => {
+                    clock = None;
+                    self.shut_down().await;
+                    let _ = done.send(());
+                }
+                // A defect in one event must not take the session with it.
+                event => {
+                    if catch_unwind(AssertUnwindSafe(|| self.on_event(event))).is_err() {
+                        tracing::error!("an event of the session was dropped");
+                    }
+                }
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Initialize(client, folders) => (self.client, self.folders) = (client, folders),
+            Event::Edited(edit) => self.on_edit(edit),
+            Event::FoldersChanged(change) => {
+                self.folders.change(&change);
+                self.survey();
+            }
+            Event::Asked(question) => self.answer(question),
+            Event::Created(job) => self.follow(job, Replay::All),
+            Event::Moved(job) => self.see(&job),
+            Event::Compared { path, opening, differs } => {
+                if differs {
+                    self.documents.differs(path, opening);
+                }
+                self.unsaved.compared();
+                self.publish();
+            }
+            Event::Published(outcome) => {
+                if self.unsaved.published(outcome) {
+                    self.publish();
+                }
+            }
+            Event::Surveyed(survey) => self.on_survey(survey),
+            Event::Unfollowed(job, last) => {
+                self.followed.remove(&job);
+                if let Some((last, seen)) = last.zip(self.seen.as_mut()) {
+                    seen.insert(job, standing(&last));
+                }
+            }
+            Event::Tick => self.survey(),
+            Event::Initialized | Event::ShutDown(_) => {}
+        }
+    }
+
+    fn on_edit(&mut self, edit: Edit) {
+        if let Some(comparison) = self.documents.follow(edit) {
+            self.unsaved.comparing();
+            let events = self.events.clone();
+            tokio::spawn(async move {
+                let (path, opening) = (comparison.path.clone(), comparison.opening);
+                let differs = tokio::task::spawn_blocking(move || super::unsaved::differs(&comparison)).await;
+                events.send(Event::Compared { path, opening, differs: differs.unwrap_or(true) });
+            });
+        }
+        self.publish();
+    }
+
+    fn answer(&mut self, question: Question) {
+        // Whoever asked may have been cancelled.
+        match question {
+            Question::Client(reply) => drop(reply.send(self.client.clone())),
+            Question::Folders(reply) => drop(reply.send(self.folders.clone())),
+            Question::Brief(key, reply) => drop(reply.send(self.documents.brief(&key))),
+            Question::Briefs(reply) => drop(reply.send(self.documents.briefs())),
+            Question::UnsavedPublished(reply) => {
+                self.unsaved.wait(reply);
+                self.publish();
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        let Some(paths) = self.unsaved.next(self.documents.unsaved()) else { return };
+        let (engine, events) = (self.engine.clone(), self.events.clone());
+        tokio::spawn(async move {
+            let paths: Vec<AbsPath> = paths.into_iter().collect();
+            events.send(Event::Published(engine.work(move |jobs| jobs.publish_unsaved(&paths)).await));
+        });
+    }
+
+    fn follow(&mut self, job: JobId, replay: Replay) {
+        let wanted = self.client.progress || self.client.events || self.client.messages;
+        if wanted && self.followed.len() < MAX_FOLLOWED && self.followed.insert(job.clone()) {
+            let follower = Follower::new(self.engine.clone(), self.outbox.clone(), self.client.clone(), job);
+            self.followers.spawn(follower.run(replay));
+        }
+    }
+
+    fn recover_lost(&self) {
+        let (engine, events) = (self.engine.clone(), self.events.clone());
+        tokio::spawn(async move {
+            match engine.work(pactify_engine::jobs::Jobs::recover_lost).await {
+                Ok(jobs) if jobs.is_empty() => {}
+                Ok(jobs) => {
+                    tracing::info!(count = jobs.len(), "lost jobs are recovered");
+                    events.send(Event::Tick);
+                }
+                Err(failure) => tracing::warn!(%failure, "lost jobs cannot be recovered"),
+            }
+        });
+    }
+
+    fn survey(&mut self) {
+        if self.surveying {
+            return;
+        }
+        self.surveying = true;
+        let folders = self.folders.paths().to_vec();
+        let known = self.seen.iter().flat_map(HashMap::keys).filter(|job| !self.followed.contains(*job)).cloned();
+        let known: Vec<JobId> = if self.client.events { known.collect() } else { Vec::new() };
+        let (engine, events) = (self.engine.clone(), self.events.clone());
+        tokio::spawn(async move {
+            let survey = engine.work(move |jobs| Ok(survey(jobs, &folders, &known))).await;
+            events.send(Event::Surveyed(survey.unwrap_or_default()));
+        });
+    }
+
+    fn on_survey(&mut self, survey: Survey) {
+        self.surveying = false;
+        for job in survey.unfinished {
+            self.follow(job, Replay::Nothing);
+        }
+        if !self.client.events {
+            return;
+        }
+        let is_first = self.seen.is_none();
+        self.seen.get_or_insert_default();
+        for job in &survey.jobs {
+            match job.id.parse::<JobId>() {
+                Ok(id) if is_first => drop(self.seen.get_or_insert_default().insert(id, standing(job))),
+                Ok(id) if !self.followed.contains(&id) => self.see(job),
+                _ => {}
+            }
+        }
+        if let Some(seen) = &mut self.seen {
+            seen.retain(|job, _| !survey.decided.contains(job));
+        }
+    }
+
+    /// Tells a client that wants it where a job stands, if that is news.
+    fn see(&mut self, job: &JobSummary) {
+        let Ok(id) = job.id.parse::<JobId>() else { return };
+        let standing = standing(job);
+        let before = self.seen.get_or_insert_default().insert(id, standing);
+        if self.client.events && before != Some(standing) {
+            announce(&self.outbox, job);
+        }
+    }
+
+    /// Dropping a follower ends its progress.
+    async fn shut_down(&mut self) {
+        self.followers.shutdown().await;
+        self.followed.clear();
+        self.client = ClientFeatures::default();
+        if let Err(failure) = self.engine.work(|jobs| jobs.publish_unsaved(&[])).await {
+            tracing::warn!(%failure, "what was unsaved here stays published until this process is gone");
+        }
+    }
+}
+
+async fn tick(clock: &mut Option<Interval>) {
+    match clock {
+        Some(clock) => drop(clock.tick().await),
+        None => std::future::pending().await,
+    }
+}
