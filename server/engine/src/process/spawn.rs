@@ -69,6 +69,12 @@ pub enum SpawnError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// A host ended before it was detached.
+    #[error("the host ended at once ({status}); its log says why")]
+    HostEnded {
+        /// How.
+        status: ExitStatus,
+    },
     /// The kernel refused.
     #[error("cannot start {program}")]
     Start {

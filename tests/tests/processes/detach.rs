@@ -1,0 +1,90 @@
+//! How a host starts: apart from its starter, with the lock, and with nothing it shouldn't have.
+
+use rustix::process::{Signal, kill_process};
+
+use crate::stage::{ARTIST, Stage};
+
+#[test]
+fn a_host_leads_its_own_session_and_outlives_its_starter() {
+    let stage = Stage::new();
+    let record = stage.serve("child");
+    let [_, host, leader] = stage.call_roll();
+    let pid = host.pid().as_raw_nonzero().get();
+    assert_eq!(u32::try_from(pid).unwrap(), record.pid);
+    assert_eq!(host.view["session"], pid);
+    assert_eq!((host.view["umask"].as_str(), host.view["directory"].as_str()), (Some("0077"), Some("/")));
+    assert_eq!(leader.view["session"], pid, "the harness stays in the host's session");
+    assert_eq!(leader.view["group"], leader.pid().as_raw_nonzero().get(), "in a group of its own");
+}
+
+#[test]
+fn a_hangup_means_nothing_to_a_host_and_everything_to_its_harness() {
+    let stage = Stage::new();
+    let [_, mut host, leader] = stage.play("child");
+    kill_process(host.pid(), Signal::HUP).unwrap();
+    kill_process(leader.pid(), Signal::HUP).unwrap();
+    assert!(leader.ends());
+    assert!(host.ask("wait").as_str().unwrap().contains("SIGHUP"));
+}
+
+#[test]
+fn no_descriptor_reaches_the_harness() {
+    let stage = Stage::new();
+    std::fs::write(stage.path("leaked"), "").unwrap();
+    // An editor that leaves descriptors open in its children.
+    let script = r#"exec 7<"$2/leaked" 9>>"$2/leaked"; exec "$0" "$@""#;
+    stage.run("/bin/sh", &["-c", script, ARTIST, "serve", stage.folder(), stage.job(), "child"]);
+    let [escapee, host, leader] = stage.call_roll();
+    let descriptors = |member: &crate::stage::Member| -> Vec<String> {
+        let all: Vec<String> = serde_json::from_value(member.view["descriptors"].clone()).unwrap();
+        // The socket to this test, and the listing itself.
+        all.into_iter().filter(|line| !line.contains("/proc/") && !line.contains("socket:")).collect()
+    };
+    assert!(descriptors(&host).iter().any(|line| line.contains("leaked")), "nothing leaked: this proves nothing");
+    assert_eq!(descriptors(&host)[..2], ["0 /dev/null", "1 /dev/null"]);
+    for member in [&leader, &escapee] {
+        let open = descriptors(member);
+        assert_eq!(open.len(), 3, "{}: {open:?}", member.role);
+        assert!(!open.iter().any(|line| line.contains("leaked") || line.contains("lock")), "{open:?}");
+    }
+}
+
+#[test]
+fn a_host_starts_although_the_binary_was_replaced() {
+    let stage = Stage::new();
+    let copy = stage.path("old-version");
+    std::fs::copy(ARTIST, &copy).unwrap();
+    stage.run(copy.to_str().unwrap(), &["serve", stage.folder(), stage.job(), "nobody", "replaced"]);
+    assert!(!copy.exists());
+    let [host, leader] = stage.call_roll();
+    assert_eq!((host.role.as_str(), leader.role.as_str()), ("host", "leader"));
+}
+
+#[test]
+fn a_harness_gets_the_filtered_environment_and_the_marker() {
+    let stage = Stage::new()
+        .with_variable("GIT_DIR", "/other/.git")
+        .with_variable("PACTIFY_JOB", "20261129-000000-outer2")
+        .with_variable("NODE_OPTIONS", "--require=/evil.js")
+        .with_variable("KEPT", "yes");
+    let [_, host, leader] = stage.play("child");
+    let has = |member: &crate::stage::Member, entry: &str| {
+        member.view["variables"].as_array().unwrap().iter().any(|other| other == entry)
+    };
+    assert!(has(&host, "GIT_DIR=/other/.git"), "nothing to filter: this proves nothing");
+    let marker = format!("PACTIFY_JOB={}", stage.job());
+    assert!(has(&leader, &marker) && has(&leader, "KEPT=yes"));
+    let text = leader.view["variables"].to_string();
+    for absent in ["GIT_DIR", "NODE_OPTIONS", "outer2"] {
+        assert!(!text.contains(absent), "{absent}: {text}");
+    }
+}
+
+#[test]
+fn a_process_that_was_not_started_as_a_host_does_not_become_one() {
+    let stage = Stage::new();
+    let script = r#""$0" "$@" 2>&1; echo "status $?""#;
+    let output = stage.run("/bin/sh", &["-c", script, ARTIST, "host", stage.folder(), stage.job(), ARTIST, "nobody"]);
+    let said = String::from_utf8(output.stdout.bytes).unwrap();
+    assert!(said.contains("hosts are started by pactify itself") && said.contains("status 1"), "{said}");
+}
