@@ -50,14 +50,26 @@ fn nothing_escapes_a_living_host() {
     }
 }
 
+/// Four processes, each of which starts its successor in a new session and ends, thousands of times.
 #[test]
 fn a_storm_of_forks_is_ended() {
     let stage = Stage::new();
-    stage.serve("storm");
+    stage.serve("storm,scrubbed");
     let [mut host, _leader] = stage.call_roll();
     let report = host.ask("sweep 0 20000");
     assert_eq!(report["dead"], true, "{report}");
     stage.assert_only(&[&host]);
+    assert!(!stage.path("finished").exists(), "the storm was over before the sweep: it proves nothing");
+}
+
+#[test]
+fn a_storm_of_marked_forks_is_ended_by_a_recovery() {
+    let stage = Stage::new();
+    stage.serve("storm");
+    let [host, leader] = stage.call_roll();
+    host.kill();
+    recover(&stage, &host, &leader).unwrap();
+    stage.assert_only(&[]);
     assert!(!stage.path("finished").exists(), "the storm was over before the sweep: it proves nothing");
 }
 

@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::table;
+use super::table::{self, Table};
 
 /// Children whose exit status someone else collects. Locked while a child starts, so that it is never seen unregistered.
 static STARTED: Mutex<BTreeMap<i32, Role>> = Mutex::new(BTreeMap::new());
@@ -48,20 +49,35 @@ pub(super) fn register<C>(
 
 /// Collects every orphan that has ended, and returns how many there were.
 ///
-/// A host calls it when `SIGCHLD` arrives; a sweep calls it by itself.
+/// A host calls it when `SIGCHLD` arrives; a sweep does it by itself.
 ///
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn reap_orphans() -> io::Result<usize> {
+    Ok(reap_listed(&table::read_all()?))
+}
+
+/// Collects the orphans that have ended according to a table.
+pub(super) fn reap_listed(table: &Table) -> usize {
     let me = rustix::process::getpid().as_raw_nonzero().get();
     let started = lock();
-    let orphans = table::read_all()?
-        .into_iter()
+    let orphans = table
+        .processes
+        .iter()
         .filter(|process| process.parent == me && process.is_dead() && !started.contains_key(&process.pid));
     let reaped = orphans.filter_map(|orphan| Pid::from_raw(orphan.pid)).filter(|&orphan| {
         matches!(waitid(WaitId::Pid(orphan), WaitIdOptions::EXITED | WaitIdOptions::NOHANG), Ok(Some(_)))
     });
-    Ok(reaped.count())
+    reaped.count()
+}
+
+/// Whether this process has no child at all, neither running nor waiting to be collected.
+///
+/// For a child subreaper this is the kernel's own word that nothing is left below it: whoever is below it is below one
+/// of its children.
+pub(super) fn is_childless() -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::All, look), Err(Errno::CHILD))
 }
 
 /// The children a sweep of a job leaves alone.

@@ -62,40 +62,74 @@ pub(super) fn read(pid: Pid) -> io::Result<Stat> {
     read_raw(pid.as_raw_nonzero().get())
 }
 
-/// Reads every process that can be seen. Processes that end meanwhile are left out.
-pub(super) fn read_all() -> io::Result<Vec<Stat>> {
-    let mut table = Vec::new();
-    for entry in std::fs::read_dir("/proc")? {
-        let name = entry?.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+/// One reading of the whole table.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) processes: Vec<Stat>,
+    /// Whether a process was listed and gone when it was read.
+    pub(super) has_gap: bool,
+}
+
+/// Reads every process that can be seen.
+pub(super) fn read_all() -> io::Result<Table> {
+    let (mut processes, mut has_gap) = (Vec::new(), false);
+    for pid in newest_first()? {
         match read_raw(pid) {
-            Ok(stat) => table.push(stat),
-            Err(error) if is_gone(&error) => {}
+            Ok(stat) => processes.push(stat),
+            Err(error) if is_gone(&error) => has_gap = true,
             Err(error) => return Err(error),
         }
     }
-    Ok(table)
+    Ok(Table { processes, has_gap })
 }
 
-/// Whether `pid` was started with the marker in its environment and belongs to the user `uid`.
-///
-/// What cannot be read does not carry it: another user's process, one that made itself undumpable, one that is gone.
-pub(super) fn carries(pid: i32, uid: u32, marker: &Marker) -> bool {
-    let own = std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|metadata| metadata.uid() == uid);
-    let Some(file) = own.then(|| File::open(format!("/proc/{pid}/environ")).ok()).flatten() else { return false };
+/// Every pid that can be seen, those first that are likely to go first.
+pub(super) fn newest_first() -> io::Result<Vec<i32>> {
+    let mut pids = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        pids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    pids.reverse();
+    Ok(pids)
+}
+
+/// What a process's environment says about a marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// It was started with it.
+    Present,
+    /// It was started without it, or nobody may look: another user's process, or one that made itself undumpable.
+    Absent,
+    /// There is no environment: it has none, or is in the middle of `exec`, or was gone before we looked.
+    Blank,
+}
+
+/// Looks for the marker in the environment with which the process `pid` of the user `uid` was started.
+pub(super) fn mark_of(pid: i32, uid: u32, marker: &Marker) -> Mark {
+    match std::fs::metadata(format!("/proc/{pid}")) {
+        Ok(metadata) if metadata.uid() != uid => return Mark::Absent,
+        Ok(_) => {}
+        Err(_) => return Mark::Blank,
+    }
+    let file = match File::open(format!("/proc/{pid}/environ")) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Mark::Absent,
+        Err(_) => return Mark::Blank,
+    };
     let mut entries = BufReader::with_capacity(64 << 10, file).take(LARGEST_ENVIRONMENT);
-    let mut entry = Vec::new();
+    let (mut entry, mut is_blank) = (Vec::new(), true);
     loop {
         entry.clear();
         match entries.read_until(0, &mut entry) {
-            Ok(0) | Err(_) => return false,
-            Ok(_) if marker.is_entry(entry.strip_suffix(&[0]).unwrap_or(&entry)) => return true,
-            Ok(_) => {}
+            Ok(0) if !is_blank => return Mark::Absent,
+            Ok(0) | Err(_) => return Mark::Blank,
+            Ok(_) if marker.is_entry(entry.strip_suffix(&[0]).unwrap_or(&entry)) => return Mark::Present,
+            Ok(_) => is_blank = false,
         }
     }
 }
 
-fn read_raw(pid: i32) -> io::Result<Stat> {
+pub(super) fn read_raw(pid: i32) -> io::Result<Stat> {
     let text = std::fs::read(format!("/proc/{pid}/stat"))?;
     Stat::parse(&text)
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat is malformed")))
@@ -146,6 +180,6 @@ mod tests {
     #[test]
     fn this_process_is_in_the_table() {
         let me = rustix::process::getpid().as_raw_nonzero().get();
-        assert!(read_all().unwrap().iter().any(|stat| stat.pid == me && !stat.is_dead()));
+        assert!(read_all().unwrap().processes.iter().any(|stat| stat.pid == me && !stat.is_dead()));
     }
 }

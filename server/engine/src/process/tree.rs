@@ -2,7 +2,8 @@
 //!
 //! A process group is not enough: a daemonised grandchild leaves it, and codex runs every command in a session of its
 //! own. So a sweep interrupts the leader, gives it a grace, then kills what it finds in the process table, round after
-//! round, until two looks in a row find nothing ([`claim`] says what counts as found). Signals go through pidfds whose
+//! round, until nothing is left ([`claim`] says what counts as found): a host without children has the kernel's word for
+//! it, otherwise several looks in a row must find nobody. Signals go through pidfds whose
 //! process was checked after opening, so a reused pid is never hit; process groups are also killed as a whole, which
 //! no fork can outrun. The proof is a value, [`VerifiedDead`], which capturing a job's result demands.
 //!
@@ -44,6 +45,13 @@ pub use self::claim::Found;
 
 /// The longest wait between two looks at the process table while killed processes are still ending.
 const ROUND: Duration = Duration::from_millis(100);
+
+/// So many looks in a row at a whole table that find nobody are proof.
+const WHOLE_LOOKS: u32 = 2;
+
+/// So many looks in a row that find nobody are proof, although the table was torn each time: whoever keeps forking is
+/// seen alive at one of them.
+const TORN_LOOKS: u32 = 30;
 
 /// All processes of one attempt of a job, as seen from where we stand.
 #[derive(Debug, Clone)]
@@ -136,6 +144,12 @@ pub enum NotDead {
         /// Those that were ended.
         ended: Vec<Process>,
     },
+    /// Nobody was found at the end, and that was no proof: processes come and go faster than they can be seen.
+    #[error("the job's processes fork faster than they can be ended")]
+    Restless {
+        /// Those that were ended.
+        ended: Vec<Process>,
+    },
     /// A recovery was asked for while the host runs.
     #[error("the job's host (pid {pid}) is still running")]
     HostAlive {
@@ -174,25 +188,35 @@ impl JobTree {
         let mut rounds = Rounds::default();
         let deadline = Instant::now() + patience.kill;
         loop {
-            reap::reap_orphans().map_err(NotDead::Table)?;
-            let targets = claim.look().map_err(NotDead::Table)?;
-            if targets.is_empty() {
-                // One look is not atomic: a process can hide behind it by forking ahead and ending. Two looks in a row
-                // would have to be dodged the same way.
-                rounds.empty += 1;
-                if rounds.empty == 2 {
+            let look = claim.look().map_err(NotDead::Table)?;
+            if look.targets.is_empty() {
+                if self.is_settled(&mut rounds, look.torn) {
                     return Ok(VerifiedDead { marker: self.marker.clone(), ended: rounds.ended() });
+                }
+                if Instant::now() >= deadline {
+                    return Err(NotDead::Restless { ended: rounds.ended() });
                 }
                 continue;
             }
-            rounds.empty = 0;
-            let dying = rounds.kill(&targets);
+            rounds.forget_empty_looks();
+            let dying = rounds.kill(&look.targets);
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(rounds.survivors(targets));
+                return Err(rounds.survivors(look.targets));
             }
             wait_for_all(&dying, left.min(ROUND)).map_err(NotDead::Table)?;
         }
+    }
+
+    /// Whether a look that found nobody, after those before it, means that nobody is there.
+    ///
+    /// A process can dodge a look by forking ahead and ending before it is read. It leaves a torn table then; but so does
+    /// any stranger that ends at the wrong moment, and on a busy machine one always does.
+    fn is_settled(&self, rounds: &mut Rounds, torn: bool) -> bool {
+        rounds.empty += 1;
+        rounds.whole += u32::from(!torn);
+        let childless = matches!(self.vantage, Vantage::Host) && reap::is_childless();
+        childless || rounds.whole >= WHOLE_LOOKS || rounds.empty >= TORN_LOOKS
     }
 
     fn refuse_if_host_lives(&self) -> Result<(), NotDead> {
@@ -254,7 +278,10 @@ fn interrupt(leader: &ProcessIdentity, grace: Duration) -> io::Result<()> {
 /// What the rounds so far have come to.
 #[derive(Default)]
 struct Rounds {
+    /// Looks in a row that found nobody.
     empty: u32,
+    /// How many of these saw a whole table.
+    whole: u32,
     attempts: BTreeMap<(i32, u64), Attempt>,
 }
 
@@ -277,6 +304,10 @@ impl Rounds {
             self.attempts.insert((target.pid, target.start_time), Attempt { process, outcome });
         }
         dying
+    }
+
+    fn forget_empty_looks(&mut self) {
+        (self.empty, self.whole) = (0, 0);
     }
 
     fn ended(self) -> Vec<Process> {

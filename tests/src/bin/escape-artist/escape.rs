@@ -19,9 +19,9 @@ pub(super) fn leader(folder: &Path, artist: &str, shape: &str) -> anyhow::Result
             let inner = format!("{path}/inner");
             command(artist, &["serve", &inner, "20261129-000000-inner2", "session,scrubbed"], false).spawn()?.wait()?;
         }
-        "storm" => {
+        "storm" | "storm,scrubbed" => {
             for _ in 0..4 {
-                command(artist, &["relay", &path, artist, &GENERATIONS.to_string()], false).spawn()?;
+                shaped(artist, &["relay", &path, artist, &GENERATIONS.to_string()], shape).spawn()?;
             }
         }
         _ if has(shape, "double-fork") => {
@@ -65,7 +65,7 @@ pub(super) fn relay(folder: &str, artist: &str, count: u32) -> anyhow::Result<()
         return Ok(());
     }
     rustix::process::setsid().ok();
-    command(artist, &["relay", folder, artist, &(count - 1).to_string()], false).env_clear().spawn()?;
+    command(artist, &["relay", folder, artist, &(count - 1).to_string()], false).spawn()?;
     Ok(())
 }
 

@@ -14,7 +14,7 @@
 //! | `relay FOLDER ARTIST COUNT` | starts its successor and ends, `COUNT` times |
 //!
 //! A shape is a list of words with commas: `double-fork`, `session`, `deaf`, `scrubbed`, `output`, `closed`, or one of
-//! `nobody`, `storm`, `inner-job`, `deaf-leader`.
+//! `nobody`, `storm` (also `storm,scrubbed`), `inner-job`, `deaf-leader`.
 
 mod escape;
 mod host;

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use crate::process::environment::Marker;
-use crate::process::identity::ProcessIdentity;
+use crate::process::identity::{ProcessIdentity, is_gone};
 use crate::process::reap;
-use crate::process::table::{self, Stat};
+use crate::process::table::{self, Mark, Stat};
 
 /// How a process was found to belong to the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +52,16 @@ pub(super) struct Target {
     pub(super) seen_before: bool,
 }
 
+/// What one look at the process table found.
+#[derive(Debug)]
+pub(super) struct Look {
+    pub(super) targets: Vec<Target>,
+    /// Whether a process ended between being listed and being read, its environment included. It may have started another one first, which then is
+    /// not in the list. Otherwise everybody is: the kernel lists by ascending pid, and a process that takes its parent's
+    /// place does so further ahead. (Except at the moment when the numbers wrap around.)
+    pub(super) torn: bool,
+}
+
 /// What is known about a job's processes, across looks.
 #[derive(Debug)]
 pub(super) struct Claim<'a> {
@@ -59,7 +69,10 @@ pub(super) struct Claim<'a> {
     me: i32,
     uid: u32,
     known: Known,
+    /// Every process claimed so far, by pid and start time. Claimed once is claimed for ever.
     seen: BTreeSet<(i32, u64)>,
+    /// Those of the last look that told nothing, whoever's they are.
+    doubtful: BTreeSet<(i32, u64)>,
 }
 
 /// What the selection depends on besides the table.
@@ -92,31 +105,70 @@ impl<'a> Claim<'a> {
         let creators = creator.into_iter().chain(leader.map(|(pid, _)| pid)).collect();
         let known = Known { host, leader, creators, spared: Vec::new() };
         let uid = rustix::process::geteuid().as_raw();
-        Ok(Self { marker, me, uid, known, seen: BTreeSet::new() })
+        Ok(Self { marker, me, uid, known, seen: BTreeSet::new(), doubtful: BTreeSet::new() })
     }
 
-    /// Looks at the process table once.
-    pub(super) fn look(&mut self) -> io::Result<Vec<Target>> {
+    /// Looks for processes of the job, and collects the orphans that have ended.
+    ///
+    /// First at what ties processes to those already claimed, then, only if that finds nobody, at environments. A process
+    /// that keeps forking is hit only by whoever is quick, so the first marked process found ends the look.
+    pub(super) fn look(&mut self) -> io::Result<Look> {
         self.known.spared = reap::spared();
-        let table = table::read_all()?;
-        let marked: BTreeSet<i32> = table
-            .iter()
-            .filter(|process| !process.is_dead() && table::carries(process.pid, self.uid, self.marker))
-            .map(|process| process.pid)
-            .collect();
-        let found = self.known.select(&table, &marked, self.me);
+        let mut table = table::read_all()?;
+        reap::reap_listed(&table);
+        let targets = self.targets(&table.processes, &BTreeSet::new());
+        if !targets.is_empty() {
+            return Ok(Look { targets, torn: true });
+        }
+        let (mut marked, mut doubtful) = (BTreeSet::new(), BTreeSet::new());
+        for pid in table::newest_first()? {
+            let process = match table::read_raw(pid) {
+                Ok(process) => process,
+                Err(error) if is_gone(&error) => {
+                    table.has_gap = true;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let mark = if process.is_dead() { Mark::Blank } else { table::mark_of(pid, self.uid, self.marker) };
+            match mark {
+                Mark::Absent => {}
+                Mark::Blank => drop(doubtful.insert((pid, process.start_time))),
+                Mark::Present => {
+                    marked.insert(pid);
+                    table.processes.retain(|other| other.pid != pid);
+                    table.processes.push(process);
+                    let targets = self.targets(&table.processes, &marked);
+                    if targets.iter().any(|target| target.found != Found::Ancestor) {
+                        return Ok(Look { targets, torn: true });
+                    }
+                }
+            }
+        }
+        // Zombies and processes without any environment stay; who comes and goes is never doubtful twice.
+        let torn = table.has_gap || !doubtful.is_subset(&self.doubtful);
+        self.doubtful = doubtful;
+        Ok(Look { targets: self.targets(&table.processes, &marked), torn })
+    }
+
+    fn targets(&mut self, table: &[Stat], marked: &BTreeSet<i32>) -> Vec<Target> {
+        let known = table.iter().filter(|process| self.seen.contains(&(process.pid, process.start_time)));
+        let marked =
+            known.filter(|process| !process.is_dead()).map(|process| process.pid).chain(marked.iter().copied());
+        let marked = marked.collect();
+        let found = self.known.select(table, &marked, self.me);
         // Dead members keep their numbers taken as long as anyone of the session or group is left.
         self.known.creators.extend(found.iter().filter(|&(_, &how)| how != Found::Ancestor).map(|(&pid, _)| pid));
-        let own_groups = self.known.own_groups(&table, &found);
-        let living = table.into_iter().filter(|process| !process.is_dead());
+        let own_groups = self.known.own_groups(table, &found);
+        let living = table.iter().filter(|process| !process.is_dead());
         let targets = living.filter_map(|process| {
             let found = *found.get(&process.pid)?;
             let own_group = own_groups.get(&process.group).copied();
             let seen_before = !self.seen.insert((process.pid, process.start_time));
-            let Stat { pid, start_time, comm: command, .. } = process;
-            Some(Target { pid, start_time, command, found, own_group, seen_before })
+            let Stat { pid, start_time, comm, .. } = process;
+            Some(Target { pid: *pid, start_time: *start_time, command: comm.clone(), found, own_group, seen_before })
         });
-        Ok(targets.collect())
+        targets.collect()
     }
 }
 
