@@ -164,3 +164,6 @@ impl From<SpecError> for Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -262,3 +262,18 @@ fn set_aside(lock: &JobLock, file: &File, whole: u64) -> Result<(), JournalError
 fn failed_at(job: &JobDir, action: &'static str, source: std::io::Error) -> JournalError {
     DiskError::from_io(job.journal(), action, source).into()
 }
+
+/// The whole text of a journal, for tests that need many.
+#[cfg(test)]
+pub(crate) fn test_journal<const N: usize>(job: &JobId, events: [pactify_core::job::event::Known; N]) -> Vec<u8> {
+    let (mut bytes, mut sum) = line::header(job);
+    for (event, seq) in events.into_iter().zip(1..) {
+        let at = crate::store::fixture::at();
+        let record = Record { seq: Seq(seq), at, attempt: AttemptNo::FIRST, event: event.into() };
+        sum = line::append(&mut bytes, record, sum).1;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests;

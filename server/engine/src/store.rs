@@ -246,4 +246,6 @@ fn journal_stamp(jobs: &Dir, id: &JobId) -> Option<journal::Stamp> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod fixture;
+#[cfg(test)]
+pub(crate) mod tests;

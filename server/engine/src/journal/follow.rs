@@ -109,3 +109,6 @@ fn watch(reader: &Reader) -> rustix::io::Result<OwnedFd> {
     inotify::add_watch(&watch, path, what)?;
     Ok(watch)
 }
+
+#[cfg(test)]
+mod tests;

@@ -141,7 +141,7 @@ impl Summary {
     }
 
     /// Puts it beside the journal. Only the lock holder does.
-    pub(super) fn write(&self, job: &JobDir) -> Result<(), DiskError> {
+    pub(crate) fn write(&self, job: &JobDir) -> Result<(), DiskError> {
         let mut bytes = Vec::new();
         line::seal(&mut bytes, &line::json(self), Sum::default());
         job.dir().replace(names::SUMMARY, &bytes, false)

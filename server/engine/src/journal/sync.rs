@@ -113,3 +113,49 @@ fn run(file: &File, shared: &Shared) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_synced_soon_and_once() {
+        let mut group = GroupSync::new(&tempfile::tempfile().unwrap()).unwrap();
+        group.soon().unwrap();
+        group.soon().unwrap();
+        assert!(group.shared.lock().dirty, "it does not wait for the disk");
+        assert!(clean_within(&group, Duration::from_secs(20)));
+        group.soon().unwrap();
+        group.sync_now(&tempfile::tempfile().unwrap()).unwrap();
+        assert!(!group.shared.lock().dirty, "a sync covers what was written before it");
+    }
+
+    #[test]
+    fn a_group_that_failed_is_told_to_the_next_caller_once() {
+        let (_reader, pipe) = rustix::pipe::pipe().unwrap();
+        let mut group = GroupSync::new(&File::from(pipe)).unwrap();
+        group.soon().unwrap();
+        assert!(clean_within(&group, Duration::from_secs(20)));
+        drop(group.shared.lock());
+        let file = tempfile::tempfile().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while group.shared.lock().failure.is_none() && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        assert!(group.sync_now(&file).is_err());
+        assert!(group.sync_now(&file).is_ok());
+    }
+
+    fn clean_within(group: &GroupSync, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        while group.shared.lock().dirty {
+            if Instant::now() > deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+}
