@@ -108,6 +108,7 @@ fn run(file: &File, shared: &Shared) {
             if let Err(error) = synced {
                 status.failure = Some(error);
             }
+            shared.changed.notify_all();
         } else if status.closing {
             return;
         }
@@ -116,46 +117,36 @@ fn run(file: &File, shared: &Shared) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
 
     #[test]
-    fn what_is_written_is_synced_soon_and_once() {
-        let mut group = GroupSync::new(&tempfile::tempfile().unwrap()).unwrap();
+    fn what_is_written_is_synced_soon_and_a_sync_covers_what_came_before() {
+        let file = tempfile::tempfile().unwrap();
+        let mut group = GroupSync::new(&file).unwrap();
         group.soon().unwrap();
         group.soon().unwrap();
         assert!(group.shared.lock().dirty, "it does not wait for the disk");
-        assert!(clean_within(&group, Duration::from_secs(20)));
+        wait_while(&group, |status| status.dirty);
         group.soon().unwrap();
-        group.sync_now(&tempfile::tempfile().unwrap()).unwrap();
-        assert!(!group.shared.lock().dirty, "a sync covers what was written before it");
+        group.sync_now(&file).unwrap();
+        assert!(!group.shared.lock().dirty);
     }
 
     #[test]
     fn a_group_that_failed_is_told_to_the_next_caller_once() {
+        // A pipe cannot be synced.
         let (_reader, pipe) = rustix::pipe::pipe().unwrap();
         let mut group = GroupSync::new(&File::from(pipe)).unwrap();
         group.soon().unwrap();
-        assert!(clean_within(&group, Duration::from_secs(20)));
-        drop(group.shared.lock());
+        wait_while(&group, |status| status.failure.is_none());
         let file = tempfile::tempfile().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while group.shared.lock().failure.is_none() && Instant::now() < deadline {
-            std::thread::yield_now();
-        }
         assert!(group.sync_now(&file).is_err());
         assert!(group.sync_now(&file).is_ok());
     }
 
-    fn clean_within(group: &GroupSync, limit: Duration) -> bool {
-        let deadline = Instant::now() + limit;
-        while group.shared.lock().dirty {
-            if Instant::now() > deadline {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        true
+    fn wait_while(group: &GroupSync, condition: impl FnMut(&mut Status) -> bool) {
+        let limit = Duration::from_secs(20);
+        let waited = group.shared.changed.wait_timeout_while(group.shared.lock(), limit, condition).unwrap();
+        assert!(!waited.1.timed_out());
     }
 }
