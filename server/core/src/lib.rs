@@ -18,6 +18,7 @@ pub mod id;
 pub mod job;
 pub mod path;
 pub mod protocol;
+pub mod redact;
 
 pub use failure::{Failure, FailureCode};
 pub use id::{AttemptNo, ChangeSetId, JobId, ObjectId, Seq};

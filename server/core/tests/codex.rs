@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose set-up fails has failed")]
 
+#[path = "codex/hostile.rs"]
+mod hostile;
 #[path = "codex/plan.rs"]
 mod plan;
 #[path = "codex/replay.rs"]

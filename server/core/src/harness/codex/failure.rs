@@ -9,11 +9,15 @@ use toml::Table;
 use super::super::{Preflight, Request};
 use super::TESTED_VERSION;
 use super::config::{self, Provider};
+use super::stderr::head;
 use crate::display;
 use crate::job::event::ExitRecord;
 use crate::{Failure, FailureCode};
 
 use FailureCode as C;
+
+/// The longest quotation, in characters.
+const SENTENCE_MAX: usize = 400;
 
 /// What the words of a failure depend on.
 #[derive(Clone, Debug, Default)]
@@ -308,7 +312,7 @@ fn quoted(stderr: &str) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    display::headline(&text.replace(['\n', '\r'], " "), 400)
+    display::headline(&head(text, 4 * SENTENCE_MAX).replace(['\n', '\r'], " "), SENTENCE_MAX)
 }
 
 fn backticked(text: &str) -> impl Iterator<Item = &str> {

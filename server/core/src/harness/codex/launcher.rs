@@ -74,3 +74,58 @@ fn launcher_packages(executable: &Path) -> Vec<PathBuf> {
     }
     Vec::new()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidates(executable: &str, arch: Arch) -> Vec<String> {
+        let executable = AbsPath::new(executable).unwrap();
+        native_candidates(&executable, arch).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn the_binary_is_found_from_every_kind_of_installation() {
+        let x64 = "codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex";
+        let arm = "codex-linux-arm64/vendor/aarch64-unknown-linux-musl/bin/codex";
+        for (executable, arch, binary) in [
+            // A project's own installation, hoisted: by its link, and resolved.
+            ("/p/node_modules/.bin/codex", Arch::X64, format!("/p/node_modules/@openai/{x64}")),
+            ("/p/node_modules/@openai/codex/bin/codex.js", Arch::X64, format!("/p/node_modules/@openai/{x64}")),
+            ("/p/node_modules/@openai/codex/bin/codex.js", Arch::Arm64, format!("/p/node_modules/@openai/{arm}")),
+            // A global one, nested: by its link, and resolved.
+            ("/usr/bin/codex", Arch::X64, format!("/usr/lib/node_modules/@openai/codex/node_modules/@openai/{x64}")),
+            (
+                "/usr/lib/node_modules/@openai/codex/bin/codex.js",
+                Arch::Arm64,
+                format!("/usr/lib/node_modules/@openai/codex/node_modules/@openai/{arm}"),
+            ),
+            // pnpm's store: the platform's package is a sibling.
+            (
+                "/p/node_modules/.pnpm/@openai+codex@0.171.0/node_modules/@openai/codex/bin/codex.js",
+                Arch::X64,
+                format!("/p/node_modules/.pnpm/@openai+codex@0.171.0/node_modules/@openai/{x64}"),
+            ),
+            // Releases that carry the binary in the launcher's own package.
+            (
+                "/p/node_modules/.bin/codex",
+                Arch::X64,
+                "/p/node_modules/@openai/codex/vendor/x86_64-unknown-linux-musl/codex/codex".to_owned(),
+            ),
+        ] {
+            assert!(candidates(executable, arch).contains(&binary), "{executable}: {binary}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_no_launcher_is_run_as_it_is() {
+        for executable in [
+            "/p/node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+            "/opt/codex",
+            "/home/u/my-wrapper.sh",
+            "/",
+        ] {
+            assert_eq!(candidates(executable, Arch::X64), Vec::<String>::new(), "{executable}");
+        }
+    }
+}

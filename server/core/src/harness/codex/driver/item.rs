@@ -6,7 +6,9 @@ use super::{COMMAND_MAX, OUTPUT_TAIL, cut, text};
 use crate::display;
 use crate::job::event::Known;
 
-const PATHS_MAX: usize = 200;
+/// The most paths of one edit, and the longest of them in bytes: the capture knows them all.
+const PATHS_MAX: usize = 100;
+const PATH_MAX: usize = 1024;
 const NAME_MAX: usize = 80;
 
 /// One item.
@@ -68,7 +70,7 @@ pub(super) fn read(item: &Value) -> Item<'_> {
 /// The paths of an edit: relative where they lie in the tree, as codex names them elsewhere.
 pub(super) fn touched(changes: &[Value], tree: &str) -> Known {
     let paths = changes.iter().map(|change| text(change, "path")).filter(|path| !path.is_empty());
-    let shown = paths.map(|path| cut(path.strip_prefix(tree).unwrap_or(path), COMMAND_MAX));
+    let shown = paths.map(|path| cut(path.strip_prefix(tree).unwrap_or(path), PATH_MAX));
     Known::FilesTouched { paths: shown.take(PATHS_MAX).collect() }
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Notices {
 impl Notices {
     /// Tells `text` under `id`, unless the same was told before.
     pub(super) fn once(&mut self, id: &str, text: &str) -> Vec<Step> {
-        let text = display::headline(&text.replace(['\n', '\r'], " "), SENTENCE_MAX);
+        let text = display::headline(&head(text, 4 * SENTENCE_MAX).replace(['\n', '\r'], " "), SENTENCE_MAX);
         let key = format!("{id}\0{text}");
         if self.told.len() >= NOTICES_MAX || !self.told.insert(key) {
             return Vec::new();

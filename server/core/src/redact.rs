@@ -1,0 +1,75 @@
+//! Secrets taken out of text before it is recorded: a harness prints what it sees.
+//!
+//! A [`Redactor`] knows the values that a job's harness was given, and shapes: tokens of known services, keys, credentials
+//! in URLs, headers and assignments. It is made for whole lines, *before* they are cut to a length (half a secret has
+//! no shape) and before a driver reads them: a line of JSON stays JSON. What it cannot do: recognise a secret that
+//! was never let through and looks like nothing, one that is spread over several lines, or one that was encoded.
+
+mod shape;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// What stands where a secret stood.
+pub const REDACTED: &str = "[redacted]";
+
+/// Shorter values are not searched for: they would occur by chance everywhere.
+const VALUE_MIN: usize = 6;
+
+/// Takes secrets out of text; made once for a job.
+#[derive(Default)]
+pub struct Redactor {
+    /// Every spelling of every value, longest first, so that a value which contains another one goes whole.
+    values: Vec<String>,
+}
+
+impl Redactor {
+    /// A redactor that knows `values`: those of the variables which were let through to the harness.
+    pub fn new(values: impl IntoIterator<Item = String>) -> Self {
+        let mut spellings: Vec<String> = values
+            .into_iter()
+            .map(|value| value.trim().to_owned())
+            .filter(|value| value.len() >= VALUE_MIN)
+            .flat_map(spellings)
+            .collect();
+        spellings.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        spellings.dedup();
+        Self { values: spellings }
+    }
+
+    /// `text` without its secrets; borrowed when there is none.
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut text = Cow::Borrowed(text);
+        for value in &self.values {
+            if text.contains(value.as_str()) {
+                text = Cow::Owned(text.replace(value.as_str(), REDACTED));
+            }
+        }
+        for shape in shape::all() {
+            if let Some(clean) = shape.redact(&text) {
+                text = Cow::Owned(clean);
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redactor({} spellings)", self.values.len())
+    }
+}
+
+/// A value as it is, inside a JSON text, inside a JSON text within another one, and inside a URL.
+fn spellings(value: String) -> Vec<String> {
+    let quoted = |text: &str| {
+        let json = serde_json::Value::from(text).to_string();
+        json[1..json.len() - 1].to_owned()
+    };
+    let once = quoted(&value);
+    let twice = quoted(&once);
+    let encoded = utf8_percent_encode(&value, NON_ALPHANUMERIC).to_string();
+    vec![value, once, twice, encoded]
+}
