@@ -14,6 +14,9 @@ use crate::job::access::Access;
 use crate::job::{BaseKind, Isolation, Limits};
 use crate::{AbsPath, Failure, FailureCode};
 
+/// Free bytes that must remain where nobody says otherwise: 1 GiB.
+const FREE_BYTES: u64 = 1 << 30;
+
 /// The configuration file as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -120,10 +123,10 @@ impl Settings {
     }
 
     fn resolve(raw: RawConfig) -> Result<Self, Failure> {
-        let defaults = Limits::default();
+        let default = Self::default();
         let limits = Limits {
-            total_seconds: raw.limits.total_seconds.unwrap_or(defaults.total_seconds),
-            stall_seconds: raw.limits.stall_seconds.unwrap_or(defaults.stall_seconds),
+            total_seconds: raw.limits.total_seconds.unwrap_or(default.limits.total_seconds),
+            stall_seconds: raw.limits.stall_seconds.unwrap_or(default.limits.stall_seconds),
         };
         if limits.total_seconds == 0 || limits.stall_seconds == 0 {
             return Err(invalid("[limits]: a limit of 0 seconds would end every job at once"));
@@ -131,7 +134,7 @@ impl Settings {
         if raw.limits.running_jobs == Some(0) {
             return Err(invalid("[limits] running-jobs: 0 would let no job run"));
         }
-        let harness = known_harness(raw.defaults.harness.as_deref().unwrap_or(registry::DEFAULT))?;
+        let harness = raw.defaults.harness.as_deref().map_or(Ok(default.harness), known_harness)?;
         let harnesses = raw
             .harnesses
             .into_iter()
@@ -144,9 +147,24 @@ impl Settings {
             base: raw.defaults.base.unwrap_or_default(),
             limits,
             running_jobs: raw.limits.running_jobs,
-            free_bytes: raw.limits.free_bytes.unwrap_or(1 << 30),
+            free_bytes: raw.limits.free_bytes.unwrap_or(FREE_BYTES),
             harnesses,
         })
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            harness: registry::default_name(),
+            access: Access::default(),
+            isolation: Isolation::default(),
+            base: BaseKind::default(),
+            limits: Limits::default(),
+            running_jobs: None,
+            free_bytes: FREE_BYTES,
+            harnesses: BTreeMap::new(),
+        }
     }
 }
 
@@ -206,7 +224,7 @@ mod tests {
         let settings = Settings::parse("").unwrap();
         assert_eq!(settings.harness.as_str(), "codex");
         assert_eq!(settings.limits, Limits { total_seconds: 3600, stall_seconds: 600 });
-        assert_eq!(settings.free_bytes, 1 << 30);
+        assert_eq!(settings, Settings::default());
     }
 
     #[test]

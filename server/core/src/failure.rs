@@ -150,6 +150,7 @@ pub enum FailureCode {
     StoreDamaged,
     StoreUnavailable,
     HostUnreachable,
+    HostLost,
     PlatformUnsupported,
     Internal,
 }
@@ -188,6 +189,7 @@ impl FailureCode {
             | C::LaunchFailed
             | C::WorktreeCreateFailed
             | C::ProcessesSurvived
+            | C::HostLost
             | C::CaptureFailed
             | C::NoSpace
             | C::GitFailed => 1,

@@ -72,6 +72,11 @@ pub trait Harness: Send + Sync {
         preflight.failure.clone().quoting(output)
     }
 
+    /// Whether the operating system confines what its commands do.
+    fn has_sandbox(&self) -> bool {
+        false
+    }
+
     /// The variable by which a person moves this harness's own home; its value becomes [`Places::person_state`].
     fn home_variable(&self) -> Option<&'static str> {
         None

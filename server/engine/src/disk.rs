@@ -40,6 +40,8 @@ pub enum Open {
     Read,
     /// To read, and to write at the end.
     Append,
+    /// The same, made where it is missing.
+    AppendOrCreate,
     /// New, to read and write; refused when the name is taken.
     CreateNew,
 }
@@ -97,6 +99,7 @@ impl Dir {
         let flags = match open {
             Open::Read => OFlags::RDONLY,
             Open::Append => OFlags::RDWR | OFlags::APPEND,
+            Open::AppendOrCreate => OFlags::RDWR | OFlags::APPEND | OFlags::CREATE,
             Open::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
         let path = self.path.join(name);

@@ -5,6 +5,7 @@
 //! - [`prepare`]: a job's tree with a git directory of its own; [`manifest`] remembers what was put there.
 //! - [`capture`]: from the tree that a dead job left to objects of our own; [`change_set`] tells them from the base.
 //! - [`objects`]: contents by id.
+//! - [`export`]: a result as a patch, or as a branch of the person's repository.
 //!
 //! Which tool does what: git2 reads and writes objects, where it knows the repository's format; the git program does
 //! what libgit2 cannot open or does slowly; walking a job's tree is our own code, because it must follow nothing.
@@ -13,6 +14,7 @@
 pub mod capture;
 pub mod change_set;
 pub mod examine;
+pub mod export;
 pub mod manifest;
 pub mod objects;
 pub mod places;

@@ -3,9 +3,12 @@
 //! Front ends call [`jobs::Jobs`]; everything else is below it. Decisions are not made here but in `pactify-core`.
 
 pub mod apply;
+pub mod config;
 pub mod disk;
 pub mod env;
 pub mod git;
+pub mod harness;
+pub mod host;
 pub mod job_dir;
 pub mod jobs;
 pub mod journal;

@@ -55,6 +55,8 @@ pub enum Area {
     CredentialQuarantine,
     /// Task graphs.
     Graphs,
+    /// Lock files: a host holds one while its job runs.
+    Slots,
 }
 
 #[derive(Debug)]
@@ -81,6 +83,11 @@ impl Store {
     /// PACTIFY_HOME, resolved.
     pub fn home(&self) -> &AbsPath {
         self.shared.home.path()
+    }
+
+    /// The directory of all jobs.
+    pub fn jobs(&self) -> AbsPath {
+        self.shared.jobs.path().clone()
     }
 
     /// Opens one of the directories beside the jobs, making it where it is missing.
@@ -170,6 +177,7 @@ impl Area {
             Self::Applies => "applies",
             Self::CredentialQuarantine => "credential-quarantine",
             Self::Graphs => "graphs",
+            Self::Slots => "slots",
         }
     }
 }

@@ -6,17 +6,11 @@ use std::process::ExitCode;
 use pactify_engine::env::{Env, EnvError};
 use pactify_engine::log::{self, Stderr};
 
-/// The first argument of a process that is to become a job's host. No person types it.
-const HOST: &str = "__host";
-
 /// Runs a job's host, if this process was started as one. To be called before anything else: a host wants none of
 /// what a front end sets up.
 pub fn become_host() -> Option<ExitCode> {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next()? != HOST {
-        return None;
-    }
-    Some(hidden_host_entry(arguments.collect()))
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    pactify_engine::host::reenter(&arguments)
 }
 
 /// Reads the environment and starts the log of `program`. A panic becomes a line of the log from here on.
@@ -28,8 +22,4 @@ pub fn begin(program: &str, stderr: Stderr) -> Result<Env, EnvError> {
     log::start(&env, program, stderr);
     log::log_panics();
     Ok(env)
-}
-
-fn hidden_host_entry(_arguments: Vec<OsString>) -> ExitCode {
-    ExitCode::from(70)
 }

@@ -109,8 +109,10 @@ impl ChangeSet {
         let mut conflicts = Vec::new();
         let mut actions = Vec::new();
         let mut already = Vec::new();
+        let mut complete = true;
         for change in &self.changes {
             if !selection.includes(&change.path) {
+                complete &= holds_result(change, checkout);
                 continue;
             }
             match self.decide(change, selection, checkout) {
@@ -122,7 +124,6 @@ impl ChangeSet {
         conflicts.extend(unknown_paths(self, selection));
         conflicts.extend(collisions(&actions, checkout));
         if conflicts.is_empty() {
-            let complete = actions.len() + already.len() == self.changes.len();
             Ok(CheckedPlan { change_set: self.id.clone(), actions, already, complete })
         } else {
             Err(conflicts)
@@ -209,6 +210,15 @@ impl Selection {
             Self::All { confirmed } => confirmed.contains(path),
             Self::Paths(paths) => paths.contains(path),
         }
+    }
+}
+
+/// Whether an earlier apply, or the person, already put the change's result there.
+fn holds_result(change: &Change, checkout: &Checkout) -> bool {
+    match (checkout.observed.get(&change.path), &change.new) {
+        (None | Some(Observed::Absent), None) => true,
+        (Some(Observed::Entry { mode, object }), Some(entry)) => (*mode, object) == (entry.mode, &entry.object),
+        _ => false,
     }
 }
 

@@ -72,6 +72,10 @@ impl Harness for Codex {
         failure::of_preflight(preflight, exit, output, &failure::Context::of(request))
     }
 
+    fn has_sandbox(&self) -> bool {
+        true
+    }
+
     fn home_variable(&self) -> Option<&'static str> {
         Some("CODEX_HOME")
     }

@@ -2,8 +2,10 @@
 
 use super::{Harness, HarnessName, codex};
 
-/// Used when a person names none.
-pub const DEFAULT: &str = "codex";
+/// The harness used when a person names none.
+pub fn default_name() -> HarnessName {
+    codex::Codex.name()
+}
 
 /// Every harness, in the order in which people are shown them.
 pub fn all() -> [&'static dyn Harness; 1] {

@@ -41,7 +41,7 @@ impl Asked {
     /// A request with `[harnesses.codex]` settings, as they are written in the configuration file.
     pub(crate) fn configured(harness: &str) -> Self {
         let settings = Settings::parse(harness).unwrap();
-        Self { settings: settings.harness_settings(&registry::DEFAULT.parse().unwrap()), ..Self::plain() }
+        Self { settings: settings.harness_settings(&registry::default_name()), ..Self::plain() }
     }
 
     pub(crate) fn request(&self) -> Request<'_> {

@@ -172,6 +172,14 @@ pub enum GitError {
         /// Whose processes are dead.
         proof: String,
     },
+    /// A branch could not be made.
+    #[error("cannot make the branch {name:?}: {reason}")]
+    BranchRefused {
+        /// Its name.
+        name: String,
+        /// What git says.
+        reason: String,
+    },
 }
 
 /// What was going on when a [`GitError`] came up: decides the code of what is merely "git failed".
@@ -252,6 +260,7 @@ impl GitError {
                 "run `git fsck`, or fetch what is missing (`git fetch --refetch`, `git checkout .`)",
             ),
             Self::ObjectTooLarge { .. } => (C::InvalidParams, "look at the file in the job's tree instead"),
+            Self::BranchRefused { .. } => (C::InvalidParams, "choose another name with `name`"),
             Self::ProofOfAnotherJob { .. } => (C::Internal, "run `pactify sub doctor`"),
             Self::RecordDamaged { .. } => {
                 (C::StoreDamaged, "save what you need from the job's tree, then discard the job")

@@ -48,6 +48,16 @@ pub enum Listed {
     },
 }
 
+impl Listed {
+    /// Which job it is.
+    pub fn id(&self) -> &JobId {
+        match self {
+            Self::Job { summary, .. } => &summary.id,
+            Self::Newer { id, .. } | Self::Damaged { id, .. } => id,
+        }
+    }
+}
+
 impl Store {
     /// Lists up to `limit` jobs that are older than `after`, newest first.
     pub fn list(&self, after: Option<&JobId>, limit: usize) -> Result<Page, StoreError> {

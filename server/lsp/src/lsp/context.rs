@@ -13,7 +13,7 @@ use crate::transport::Outbox;
 /// tried again by the next command, so that a corrected configuration needs no restart.
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
-    home: AbsPath,
+    env: Env,
     jobs: Arc<OnceLock<Jobs>>,
 }
 
@@ -28,12 +28,12 @@ pub(super) struct Context {
 impl Engine {
     /// The engine of the `PACTIFY_HOME` of `env`.
     pub(super) fn new(env: &Env) -> Self {
-        Self { home: env.directories().pactify_home().clone(), jobs: Arc::default() }
+        Self { env: env.clone(), jobs: Arc::default() }
     }
 
     /// `PACTIFY_HOME`.
     pub(super) fn home(&self) -> &AbsPath {
-        &self.home
+        self.env.directories().pactify_home()
     }
 
     /// The engine. Blocks the first time.
@@ -41,7 +41,7 @@ impl Engine {
         match self.jobs.get() {
             Some(jobs) => Ok(jobs.clone()),
             None => {
-                let jobs = Jobs::open()?;
+                let jobs = Jobs::open(self.env.clone())?;
                 Ok(self.jobs.get_or_init(|| jobs).clone())
             }
         }

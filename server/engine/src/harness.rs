@@ -1,0 +1,99 @@
+//! Finding harnesses on this machine: which program, which version, whether anybody is logged in.
+//!
+//! The program is resolved once, when a job is created, to an absolute path that later steps repeat; a repository never
+//! chooses it. Probes run with the harness's own filtered environment and are bounded.
+
+use std::time::Duration;
+
+use pactify_core::config::HarnessSettings;
+use pactify_core::harness::Harness;
+use pactify_core::{AbsPath, Failure, FailureCode, display};
+
+use crate::env::Env;
+use crate::process::run::Overflow;
+use crate::process::{EnvPolicy, Invocation, Limits};
+
+/// How long a harness may take to name its version or its login.
+const PROBE: Duration = Duration::from_secs(20);
+
+/// The program of `harness`: the person's choice, or the first one on the search path; the native program where what
+/// was found is a launcher.
+pub fn resolve(env: &Env, harness: &dyn Harness, settings: &HarnessSettings) -> Result<AbsPath, Failure> {
+    let found = match &settings.executable {
+        Some(chosen) => env.find_executable(chosen.as_path()).map_err(|error| {
+            let key = format!("[harnesses.{}] executable", harness.name());
+            Failure::new(
+                FailureCode::HarnessNotFound,
+                format!("{key}: {error}"),
+                "correct the path in the configuration file, or remove the key to search PATH",
+            )
+        })?,
+        None => harness
+            .executables()
+            .iter()
+            .find_map(|name| env.find_executable(name).ok())
+            .ok_or_else(|| not_found(env, harness))?,
+    };
+    let resolved = found.as_path().canonicalize().ok().and_then(|path| AbsPath::new(path).ok()).unwrap_or(found);
+    let native = harness.native_candidates(&resolved).into_iter().find(|path| path.as_path().is_file());
+    Ok(native.unwrap_or(resolved))
+}
+
+/// The version that `executable` reports; `None` when it says something else.
+pub fn version(
+    env: &Env,
+    harness: &dyn Harness,
+    settings: &HarnessSettings,
+    executable: &AbsPath,
+) -> Result<Option<String>, Failure> {
+    let output = probe(env, settings, executable, harness.version_args())?;
+    Ok(harness.parse_version(&String::from_utf8_lossy(&output.stdout.bytes)))
+}
+
+/// Whether the harness finds a login; `None` when it has no offline way to tell.
+pub fn logged_in(
+    env: &Env,
+    harness: &dyn Harness,
+    settings: &HarnessSettings,
+    executable: &AbsPath,
+) -> Result<Option<bool>, Failure> {
+    let Some(arguments) = harness.login_probe() else { return Ok(None) };
+    probe(env, settings, executable, arguments).map(|output| Some(output.success()))
+}
+
+fn probe(
+    env: &Env,
+    settings: &HarnessSettings,
+    executable: &AbsPath,
+    arguments: &[&str],
+) -> Result<crate::process::Output, Failure> {
+    let environment = EnvPolicy::harness(&settings.environment).filter(env.variables());
+    let limits = Limits { deadline: PROBE, bytes: 64 * 1024, overflow: Overflow::Cut };
+    let root = AbsPath::new("/").map_err(|error| Failure::internal(error.to_string()))?;
+    let invocation = Invocation::new(executable.clone(), root, environment).args(arguments);
+    invocation.run(&[], &limits).map_err(|error| {
+        Failure::new(
+            FailureCode::HarnessIncompatible,
+            format!("{executable} did not answer {:?}: {}", arguments.join(" "), display::neutral(&error.to_string())),
+            "run it in a terminal to see what is wrong with it",
+        )
+    })
+}
+
+fn not_found(env: &Env, harness: &dyn Harness) -> Failure {
+    let searched: Vec<_> = env.search_path().iter().map(ToString::to_string).collect();
+    Failure::new(
+        FailureCode::HarnessNotFound,
+        format!(
+            "{} is not installed: looked for {} in {}",
+            harness.name(),
+            harness.executables().join(", "),
+            searched.join(":")
+        ),
+        format!(
+            "install it ({}), or name its path: [harnesses.{}] executable in the configuration file",
+            harness.install_hint(),
+            harness.name()
+        ),
+    )
+}

@@ -1,0 +1,458 @@
+//! A host: the process that owns one running job.
+//!
+//! Our binary re-executes itself as a host ([`start`]); [`reenter`] is the other end, the first call of both mains. A host
+//! leads a session of its own, holds the job's lock, adopts every orphan below it, and is the only writer of
+//! the job's journal while it lives. It knows no editor: whoever wants to know what happens reads the journal, and
+//! [`control`] is there to ask it to stop. [`attempt`] is what it does from beginning to end.
+
+mod attempt;
+pub(crate) mod control;
+mod deadlines;
+mod drive;
+mod launch;
+mod leftovers;
+mod lines;
+mod slots;
+mod space;
+mod wire;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io;
+use std::process::ExitCode;
+
+use pactify_core::config::Settings;
+use pactify_core::job::JobSpec;
+use pactify_core::job::event::{AttemptReason, Event as JournalEvent, HostRecord, Known, ProcessRecord};
+use pactify_core::job::state::{JobState, Phase};
+use pactify_core::redact::Redactor;
+use pactify_core::{AttemptNo, Failure, JobId};
+use tokio::sync::mpsc;
+
+use self::control::{Reply, Request};
+use self::drive::Event;
+use self::wire::WireLog;
+use crate::disk::{Dir, DiskError, Open};
+use crate::env::{Env, EnvError};
+use crate::job_dir::socket::{self, SocketError};
+use crate::job_dir::{JobDir, JobLock, LockError, SpecError};
+use crate::journal::{Journal, JournalError};
+use crate::log::{self, Stderr};
+use crate::process::detach::{self, DetachError, HostStart};
+use crate::process::{ProcessIdentity, SpawnError, reap};
+use crate::store::{Area, Store, StoreError};
+use crate::tree::Trash;
+use crate::{config, git};
+
+/// The version that records name.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The first argument that makes our binary a host.
+const ARGUMENT: &str = "__host";
+
+/// What a host is started for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Errand {
+    /// The job's first run.
+    Run,
+    /// Repairing a job whose host died.
+    Recover,
+}
+
+/// A host at work.
+#[derive(Debug)]
+pub(crate) struct Host {
+    env: Env,
+    settings: Settings,
+    store: Store,
+    journal: Journal,
+    attempt: AttemptNo,
+    redactor: Redactor,
+    wire: WireLog,
+    leftovers: Vec<String>,
+    cancel: Cancel,
+    sender: mpsc::Sender<Event>,
+    inbox: mpsc::Receiver<Event>,
+}
+
+/// A person's wish to end the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cancel {
+    No,
+    /// Wished, but not recorded: no attempt was open.
+    Wished,
+    Recorded,
+}
+
+/// Why a host ended without ending its attempt.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HostError {
+    #[error("cannot become a host")]
+    Detach(#[from] DetachError),
+    #[error("cannot read the surroundings")]
+    Env(#[from] EnvError),
+    #[error("cannot open the store")]
+    Store(#[from] StoreError),
+    #[error("cannot read the job")]
+    Spec(#[from] SpecError),
+    #[error("cannot hold the job")]
+    Lock(#[from] LockError),
+    #[error("cannot write the journal")]
+    Journal(#[from] JournalError),
+    #[error("cannot use the disk")]
+    Disk(#[from] DiskError),
+    #[error("cannot take a slot")]
+    Slot(#[source] io::Error),
+    #[error("cannot listen")]
+    Listen(#[source] io::Error),
+    #[error("cannot listen")]
+    Socket(#[from] SocketError),
+    #[error("a step of ours panicked")]
+    Panicked(#[from] tokio::task::JoinError),
+    #[error("{0:?} is not a host's command line")]
+    Arguments(Vec<OsString>),
+}
+
+impl HostError {
+    /// As a failure of the job, when it came up while the harness ran.
+    fn into_failure(self) -> Failure {
+        match self {
+            Self::Journal(error) => error.into(),
+            error => Failure::internal(chain(&error)),
+        }
+    }
+}
+
+/// Starts a host for a job whose lock the caller holds; the host holds it from then on.
+pub(crate) fn start(env: &Env, lock: JobLock, errand: Errand) -> Result<ProcessIdentity, StartError> {
+    let job = lock.job().clone();
+    let log = job.dir().file("host.log", Open::AppendOrCreate)?;
+    let word = match errand {
+        Errand::Run => "run",
+        Errand::Recover => "recover",
+    };
+    let arguments = [ARGUMENT, word, job.id().as_str()].map(OsString::from).to_vec();
+    Ok(detach::spawn_host(env, HostStart { arguments, lock: lock.into_file(), log })?)
+}
+
+/// Why no host was started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    #[error("cannot open the host's log")]
+    Log(#[from] DiskError),
+    #[error("cannot start the host")]
+    Spawn(#[from] SpawnError),
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        Self::internal(chain(&error))
+    }
+}
+
+/// Runs this process as a host if that is what its arguments say. Call it first, before any thread or runtime.
+///
+/// Returns the exit code of a host, `None` for any other process.
+pub fn reenter(arguments: &[OsString]) -> Option<ExitCode> {
+    let [first, rest @ ..] = arguments else { return None };
+    if first != ARGUMENT {
+        return None;
+    }
+    match enter(rest) {
+        Ok(()) => Some(ExitCode::SUCCESS),
+        Err(error) => {
+            tracing::error!(error = chain(&error), "the host ends early");
+            Some(ExitCode::from(70))
+        }
+    }
+}
+
+fn enter(arguments: &[OsString]) -> Result<(), HostError> {
+    let detached = detach::become_host()?;
+    let (errand, id) = parse(arguments).ok_or_else(|| HostError::Arguments(arguments.to_vec()))?;
+    let env = Env::from_process()?;
+    // Its standard error is the job's own log.
+    log::start(&env, "host", Stderr::Shown);
+    let store = Store::open(env.directories().pactify_home())?;
+    let job = store.job(&id)?;
+    let lock = JobLock::from_file(&job, detached.lock.try_clone().map_err(HostError::Listen)?)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(HostError::Listen)?;
+    let outcome = runtime.block_on(async {
+        detached.ignore_hangup().map_err(HostError::Listen)?;
+        live(env, store, lock, errand).await
+    });
+    // A blocking step that hangs in the kernel must not keep the process.
+    runtime.shutdown_background();
+    outcome
+}
+
+fn parse(arguments: &[OsString]) -> Option<(Errand, JobId)> {
+    let [word, id] = arguments else { return None };
+    let errand = match word.to_str()? {
+        "run" => Errand::Run,
+        "recover" => Errand::Recover,
+        _ => return None,
+    };
+    Some((errand, id.to_str()?.parse().ok()?))
+}
+
+async fn live(env: Env, store: Store, lock: JobLock, errand: Errand) -> Result<(), HostError> {
+    let mut host = Host::open(env, store, lock)?;
+    host.listen()?;
+    match errand {
+        Errand::Run => attempt::run(&mut host).await?,
+        Errand::Recover => attempt::recover(&mut host).await?,
+    }
+    host.tidy();
+    Ok(())
+}
+
+impl Host {
+    fn open(env: Env, store: Store, lock: JobLock) -> Result<Self, HostError> {
+        let journal = Journal::open(lock)?;
+        let settings = config::load(&env).unwrap_or_else(|failure| {
+            tracing::warn!(%failure, "the configuration is broken; the job goes on with its own settings and default limits");
+            Settings::default()
+        });
+        let secrets = secrets(&env, journal.spec());
+        let wire = journal.lock().job().dir().file("wire.log", Open::AppendOrCreate).ok();
+        let (sender, inbox) = mpsc::channel(64);
+        let attempt = journal.state().next_attempt();
+        Ok(Self {
+            env,
+            settings,
+            store,
+            journal,
+            attempt,
+            redactor: Redactor::new(secrets),
+            wire: WireLog::to(wire),
+            leftovers: Vec::new(),
+            cancel: Cancel::No,
+            sender,
+            inbox,
+        })
+    }
+
+    /// Starts listening: to the control socket, to the end of the session, to children that end.
+    fn listen(&self) -> Result<(), HostError> {
+        use tokio::signal::unix::{SignalKind, signal};
+        for (kind, event) in [
+            (SignalKind::terminate(), (|| Event::Cancel) as fn() -> Event),
+            (SignalKind::interrupt(), || Event::Cancel),
+            (SignalKind::child(), || Event::ChildEnded),
+        ] {
+            let mut signals = signal(kind).map_err(HostError::Listen)?;
+            let events = self.events();
+            tokio::spawn(async move { while signals.recv().await.is_some() && events.send(event()).await.is_ok() {} });
+        }
+        let listener = socket::bind(self.journal.lock())?;
+        listener.set_nonblocking(true).map_err(HostError::Listen)?;
+        let listener = tokio::net::UnixListener::from_std(listener).map_err(HostError::Listen)?;
+        let (events, job) = (self.events(), self.job().clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (events, job) = (events.clone(), job.clone());
+                tokio::spawn(control::serve(stream, move |request| answer(&request, &job, &events)));
+            }
+        });
+        Ok(())
+    }
+
+    /// A handle through which tasks tell the loop what happened.
+    fn events(&self) -> mpsc::Sender<Event> {
+        self.sender.clone()
+    }
+
+    /// The next thing that happens. Cancel-safe.
+    async fn next_event(&mut self) -> Event {
+        match self.inbox.recv().await {
+            Some(event) => event,
+            // Cannot be: this value holds a sender.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Runs blocking work of ours on another thread, noting a person's cancel meanwhile.
+    async fn away<T: Send + 'static>(&mut self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, HostError> {
+        let mut work = tokio::task::spawn_blocking(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(done?),
+                event = self.inbox.recv() => match event {
+                    Some(Event::Cancel) => { self.note_cancel(); }
+                    Some(Event::ChildEnded) => reap(),
+                    // Left over from a process that has ended.
+                    Some(Event::Stdout(_) | Event::Stderr(_) | Event::Exited(_)) | None => {}
+                },
+            }
+        }
+    }
+
+    fn open_attempt(&mut self, reason: AttemptReason) -> Result<(), HostError> {
+        let process = ProcessRecord::from(&ProcessIdentity::of_self().map_err(HostError::Listen)?);
+        let host = HostRecord { process, version: VERSION.to_owned() };
+        self.record(Known::AttemptStarted { reason, host })?;
+        if let Some(torn) = self.journal.torn() {
+            let text = format!("the journal's last line ({} bytes) was torn by a crash and set aside", torn.bytes);
+            self.record(Known::Notice { id: "tornJournal".to_owned(), text })?;
+        }
+        if self.cancel == Cancel::Wished {
+            self.note_cancel();
+        }
+        Ok(())
+    }
+
+    /// Appends to the journal, without any secret that the harness may have repeated.
+    fn record(&mut self, known: Known) -> Result<(), HostError> {
+        let event = match known {
+            // Our own facts, ids and paths: nothing that a harness said.
+            Known::AttemptStarted { .. }
+            | Known::TreeReady { .. }
+            | Known::Launched { .. }
+            | Known::Captured { .. } => known.into(),
+            _ => redacted(known.into(), &self.redactor),
+        };
+        self.journal.append(self.env.now(), self.attempt, event)?;
+        Ok(())
+    }
+
+    /// Notes a person's wish to end the job; whether it is the first one.
+    fn note_cancel(&mut self) -> bool {
+        match self.cancel {
+            Cancel::Recorded => false,
+            Cancel::No | Cancel::Wished if self.phase() == Phase::Queued || self.phase() == Phase::Finished => {
+                self.cancel = Cancel::Wished;
+                false
+            }
+            Cancel::No | Cancel::Wished => {
+                self.cancel = Cancel::Recorded;
+                if let Err(error) = self.record(Known::CancelRequested) {
+                    tracing::warn!(error = chain(&error), "the cancel is obeyed, but not recorded");
+                }
+                true
+            }
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancel != Cancel::No
+    }
+
+    /// The directory of slots, one lock file each.
+    fn slots(&self) -> Result<Dir, HostError> {
+        Ok(self.store.area(Area::Slots)?)
+    }
+
+    /// Where git's things of this job are.
+    fn places(&self) -> git::Places {
+        git::Places::of(&self.store.jobs(), self.job().clone())
+    }
+
+    /// What is not needed once the attempt is over. The tree and the home stay: for a look, and for a resume.
+    fn tidy(&self) {
+        let tidied = Trash::open(self.store.home()).and_then(|trash| {
+            trash.take(&self.dir().tmp())?;
+            trash.empty()
+        });
+        if let Err(error) = tidied {
+            tracing::warn!(error = chain(&error), "the job's temporary files were not removed");
+        }
+    }
+
+    fn keep_leftovers(&mut self, names: Vec<String>) {
+        self.leftovers = names;
+    }
+
+    fn take_leftovers(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.leftovers)
+    }
+
+    fn log_wire(&mut self, direction: &str, line: &str) {
+        self.wire.line(direction, line, &self.redactor);
+    }
+
+    fn job(&self) -> &JobId {
+        self.dir().id()
+    }
+
+    fn dir(&self) -> &JobDir {
+        self.journal.lock().job()
+    }
+
+    fn env(&self) -> &Env {
+        &self.env
+    }
+
+    fn spec(&self) -> &JobSpec {
+        self.journal.spec()
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn state(&self) -> &JobState {
+        self.journal.state()
+    }
+
+    fn phase(&self) -> Phase {
+        self.state().phase
+    }
+}
+
+fn answer(request: &Request, job: &JobId, events: &mpsc::Sender<Event>) -> Reply {
+    match request {
+        Request::Hello => {
+            Reply::Hello { version: VERSION.to_owned(), protocol: control::PROTOCOL, job: job.to_string() }
+        }
+        Request::Cancel => {
+            let events = events.clone();
+            tokio::spawn(async move {
+                let _ = events.send(Event::Cancel).await;
+            });
+            Reply::Accepted
+        }
+    }
+}
+
+/// The values that must not be recorded: of the variables that the person lets through to the harness.
+fn secrets(env: &Env, spec: &JobSpec) -> Vec<String> {
+    let names = spec.settings.environment.iter();
+    names.filter_map(|name| env.variable(name)?.to_str().map(str::to_owned)).collect()
+}
+
+/// The event with every text in it redacted.
+fn redacted(event: JournalEvent, redactor: &Redactor) -> JournalEvent {
+    fn walk(value: &mut serde_json::Value, redactor: &Redactor) {
+        match value {
+            serde_json::Value::String(text) => {
+                if let std::borrow::Cow::Owned(clean) = redactor.redact(text) {
+                    *text = clean;
+                }
+            }
+            serde_json::Value::Array(items) => items.iter_mut().for_each(|item| walk(item, redactor)),
+            serde_json::Value::Object(fields) => fields.values_mut().for_each(|field| walk(field, redactor)),
+            _ => {}
+        }
+    }
+    let Ok(mut value) = serde_json::to_value(&event) else { return event };
+    walk(&mut value, redactor);
+    serde_json::from_value(value).unwrap_or(event)
+}
+
+fn reap() {
+    if let Err(error) = reap::reap_orphans() {
+        tracing::warn!(%error, "orphans of the job were not collected");
+    }
+}
+
+/// An error with all its causes, on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let _ = write!(text, ": {error}");
+        cause = error.source();
+    }
+    text
+}

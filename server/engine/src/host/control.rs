@@ -1,0 +1,158 @@
+//! Talking to a living host: one line of JSON each way over its socket.
+//!
+//! Little goes this way, since the journal already tells every reader what happened: a host can be asked who it is,
+//! to end its job, and to pass on an answer. Both sides may be of different versions: a request that a host does not know
+//! gets [`Reply::Unsupported`], and unknown fields are ignored. Only the job's own user is served.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of this protocol. It grows with each request that is added.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// The longest message, in bytes.
+const MAX_MESSAGE: u64 = 64 * 1024;
+
+/// How long either side waits for the other.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a host can be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "camelCase")]
+pub(crate) enum Request {
+    /// Who are you?
+    Hello,
+    /// End the job.
+    Cancel,
+}
+
+/// What a host answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "camelCase")]
+pub(crate) enum Reply {
+    /// To [`Request::Hello`].
+    Hello {
+        /// The host's pactify version.
+        version: String,
+        /// Its [`PROTOCOL`].
+        protocol: u32,
+        /// Its job.
+        job: String,
+    },
+    /// It will be done; the journal tells when it was.
+    Accepted,
+    /// This build does not know the request.
+    Unsupported,
+    /// A reply of a newer build.
+    #[serde(other)]
+    Other,
+}
+
+/// Why a host could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ControlError {
+    /// Nobody listens.
+    #[error("the job's host does not answer")]
+    Unreachable(#[source] io::Error),
+    /// Something that is no reply came back.
+    #[error("the job's host answers what is no reply: {0}")]
+    Garbled(String),
+}
+
+/// Asks the host at the other end of `stream` and waits for its answer, 5 s at most.
+pub(crate) fn ask(mut stream: UnixStream, request: &Request) -> Result<Reply, ControlError> {
+    let unreachable = ControlError::Unreachable;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(unreachable)?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(unreachable)?;
+    let mut line = serde_json::to_vec(request).map_err(|error| ControlError::Garbled(error.to_string()))?;
+    line.push(b'\n');
+    stream.write_all(&line).map_err(unreachable)?;
+    let mut answer = String::new();
+    BufReader::new(stream.take(MAX_MESSAGE)).read_line(&mut answer).map_err(unreachable)?;
+    if answer.is_empty() {
+        return Err(unreachable(io::ErrorKind::UnexpectedEof.into()));
+    }
+    serde_json::from_str(&answer).map_err(|error| ControlError::Garbled(error.to_string()))
+}
+
+/// Serves one connection: hands each request to `decide` and writes its answer, until the other side is done.
+pub(super) async fn serve(stream: tokio::net::UnixStream, decide: impl Fn(Request) -> Reply) -> io::Result<()> {
+    use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
+    let peer = stream.peer_cred()?;
+    if peer.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let (reader, mut writer) = stream.into_split();
+    let mut reader = tokio::io::BufReader::new(reader.take(MAX_MESSAGE));
+    let mut line = String::new();
+    tokio::time::timeout(PATIENCE, reader.read_line(&mut line)).await??;
+    let reply = serde_json::from_str::<Request>(&line).map_or(Reply::Unsupported, decide);
+    let mut answer = serde_json::to_vec(&reply)?;
+    answer.push(b'\n');
+    tokio::time::timeout(PATIENCE, writer.write_all(&answer)).await?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host that reads one line and answers with `answer`, whatever it was asked.
+    fn host_that_says(answer: &'static str) -> UnixStream {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        std::thread::spawn(move || {
+            let mut request = String::new();
+            BufReader::new(theirs.try_clone().unwrap()).read_line(&mut request).unwrap();
+            (&theirs).write_all(answer.as_bytes()).unwrap();
+        });
+        ours
+    }
+
+    #[test]
+    fn hosts_of_other_versions_are_understood_as_far_as_they_go() {
+        for (answer, expected) in [
+            ("{\"reply\":\"accepted\",\"since\":\"1.9\"}\n", Reply::Accepted),
+            ("{\"reply\":\"unsupported\"}\n", Reply::Unsupported),
+            ("{\"reply\":\"rescheduled\"}\n", Reply::Other),
+            (
+                "{\"reply\":\"hello\",\"version\":\"9.0.0\",\"protocol\":7,\"job\":\"j\",\"mood\":1}\n",
+                Reply::Hello { version: "9.0.0".into(), protocol: 7, job: "j".into() },
+            ),
+        ] {
+            assert_eq!(ask(host_that_says(answer), &Request::Cancel).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_gone_or_garbled_is_an_error() {
+        assert!(matches!(ask(host_that_says(""), &Request::Hello), Err(ControlError::Unreachable(_))));
+        assert!(matches!(ask(host_that_says("hi\n"), &Request::Hello), Err(ControlError::Garbled(_))));
+    }
+
+    #[tokio::test]
+    async fn requests_of_newer_builds_are_answered() {
+        let decide = |request| match request {
+            Request::Hello => Reply::Hello { version: "0".into(), protocol: PROTOCOL, job: "j".into() },
+            Request::Cancel => Reply::Accepted,
+        };
+        for (request, expected) in [
+            ("{\"request\":\"cancel\"}", Reply::Accepted),
+            ("{\"request\":\"teleport\"}", Reply::Unsupported),
+            ("not json", Reply::Unsupported),
+        ] {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            theirs.set_nonblocking(true).unwrap();
+            let theirs = tokio::net::UnixStream::from_std(theirs).unwrap();
+            let asking = tokio::task::spawn_blocking(move || {
+                (&ours).write_all(format!("{request}\n").as_bytes()).unwrap();
+                let mut answer = String::new();
+                BufReader::new(ours).read_line(&mut answer).unwrap();
+                serde_json::from_str::<Reply>(&answer).unwrap()
+            });
+            serve(theirs, decide).await.unwrap();
+            assert_eq!(asking.await.unwrap(), expected, "{request}");
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Driving one harness process: pipes → lines → driver → journal, until it has ended.
+//!
+//! One loop over one `enum` of events ([`Event`]). It watches the deadlines, passes on a person's cancel, and ends the
+//! process tree when one of them says so; it returns only when the first process has ended and its output was seen.
+//! What that came to is decided elsewhere ([`super::attempt`]).
+
+use std::io;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use pactify_core::Failure;
+use pactify_core::harness::{Conclusion, Driver, Stdin, Step};
+use pactify_core::job::event::{Deadline, ExitRecord, Known};
+use pactify_core::job::state::Phase;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::ChildStdin;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::deadlines::Deadlines;
+use super::lines::{Lines, Piece};
+use super::{Host, launch};
+use crate::process::{Child, JobTree, Marker, NotDead, Patience, Pipes, VerifiedDead};
+
+/// How long output may still come after the first process has ended: a grandchild may hold the pipe open for ever.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// How long a harness may take to end by itself once it was interrupted, and its tree to die once it was killed.
+pub(super) const ENDING: Patience = Patience { grace: Duration::from_secs(5), kill: Duration::from_secs(10) };
+
+/// The same for a tree whose first process has ended already.
+pub(super) const LEFTOVERS: Patience = Patience { grace: Duration::ZERO, kill: Duration::from_secs(10) };
+
+/// Everything that a host's loop reacts to.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// Bytes of the harness's standard output; none when it ended.
+    Stdout(Vec<u8>),
+    /// Bytes of its standard error; none when it ended.
+    Stderr(Vec<u8>),
+    /// Its first process ended.
+    Exited(io::Result<ExitStatus>),
+    /// A person, or the end of the session, asks for the end of the job.
+    Cancel,
+    /// A child of this process ended; it may be an orphan of the job.
+    ChildEnded,
+}
+
+/// What driving came to.
+pub(super) struct Driven {
+    /// What the driver makes of it.
+    pub(super) conclusion: Conclusion,
+    /// The deadline that ended it.
+    pub(super) deadline: Option<Deadline>,
+    /// The journal refused a record; the harness was ended for it.
+    pub(super) failure: Option<Failure>,
+    /// Whether the tree is dead.
+    pub(super) dead: Result<VerifiedDead, NotDead>,
+}
+
+/// A harness process, started.
+pub(super) struct Running {
+    /// The process.
+    pub(super) child: Child,
+    /// Its streams.
+    pub(super) pipes: Pipes,
+    /// What understands it.
+    pub(super) driver: Box<dyn Driver>,
+    /// What it is to read.
+    pub(super) stdin: Stdin,
+}
+
+/// The loop's own state.
+struct Loop<'a> {
+    host: &'a mut Host,
+    driver: Box<dyn Driver>,
+    input: Option<mpsc::UnboundedSender<String>>,
+    tree: JobTree,
+    stdout: Stream,
+    stderr: Stream,
+    exit: Option<(ExitRecord, Instant)>,
+    ending: Option<JoinHandle<Result<VerifiedDead, NotDead>>>,
+    deadline: Option<Deadline>,
+    failure: Option<Failure>,
+}
+
+#[derive(Default)]
+struct Stream {
+    lines: Lines,
+    ended: bool,
+}
+
+/// Drives a harness to its end.
+pub(super) async fn drive(host: &mut Host, running: Running) -> Driven {
+    let Running { mut child, pipes, driver, stdin } = running;
+    let tree = JobTree::below_this_host(Marker::of(host.job()), Some(child.identity().clone()));
+    let input = feed(pipes.stdin, stdin);
+    pump(pipes.stdout, host.events(), Event::Stdout);
+    pump(pipes.stderr, host.events(), Event::Stderr);
+    let events = host.events();
+    let waiter = tokio::spawn(async move {
+        let _ = events.send(Event::Exited(child.wait().await)).await;
+    });
+    let mut deadlines = Deadlines::from(host.env().moment(), host.spec().limits);
+    let mut state = Loop {
+        host,
+        driver,
+        input,
+        tree,
+        stdout: Stream::default(),
+        stderr: Stream::default(),
+        exit: None,
+        ending: None,
+        deadline: None,
+        failure: None,
+    };
+    let steps = state.driver.on_start();
+    state.take(steps);
+    if state.host.cancelled() {
+        state.end();
+    }
+    while !state.is_over() {
+        state.turn(&mut deadlines).await;
+    }
+    waiter.abort();
+    state.finish().await
+}
+
+impl Loop<'_> {
+    /// One event, or one passing of time.
+    async fn turn(&mut self, deadlines: &mut Deadlines) {
+        let now = self.host.env().moment();
+        if self.host.phase() == Phase::Waiting {
+            deadlines.sign_of_life(now);
+        }
+        let wait = match &self.exit {
+            Some((_, since)) => DRAIN.saturating_sub(since.elapsed()),
+            None if self.ending.is_some() => ENDING.grace + ENDING.kill,
+            None => deadlines.quiet_for(now),
+        };
+        let Ok(event) = tokio::time::timeout(wait, self.host.next_event()).await else {
+            return self.time_passed(deadlines);
+        };
+        match event {
+            Event::Stdout(bytes) => {
+                deadlines.sign_of_life(self.host.env().moment());
+                self.hear(&bytes, Source::Stdout);
+            }
+            Event::Stderr(bytes) => self.hear(&bytes, Source::Stderr),
+            Event::Exited(status) => self.exit = Some((exit_record(status), Instant::now())),
+            Event::Cancel => {
+                if self.host.note_cancel() {
+                    let steps = self.driver.on_cancel();
+                    self.take(steps);
+                    self.end();
+                }
+            }
+            Event::ChildEnded => super::reap(),
+        }
+    }
+
+    fn time_passed(&mut self, deadlines: &Deadlines) {
+        if self.ending.is_some() {
+            if self.exit.is_none() {
+                // The sweep had all its time: it has the word on who survived.
+                self.exit = Some((ExitRecord::Signal(9), Instant::now()));
+            }
+            return;
+        }
+        if let Some(deadline) = deadlines.passed(self.host.env().moment()).filter(|_| self.exit.is_none()) {
+            self.deadline = Some(deadline);
+            self.record(Known::DeadlinePassed { deadline });
+            self.end();
+        }
+    }
+
+    fn hear(&mut self, bytes: &[u8], source: Source) {
+        let stream = match source {
+            Source::Stdout => &mut self.stdout,
+            Source::Stderr => &mut self.stderr,
+        };
+        stream.ended = bytes.is_empty();
+        let pieces = if stream.ended { stream.lines.finish().into_iter().collect() } else { stream.lines.feed(bytes) };
+        for piece in pieces {
+            let steps = match (piece, source) {
+                (Piece::Line(line), Source::Stdout) => {
+                    self.host.log_wire("<", &line);
+                    self.driver.on_line(&line)
+                }
+                (Piece::Line(line), Source::Stderr) => {
+                    self.host.log_wire("!", &line);
+                    self.driver.on_stderr(&line)
+                }
+                (Piece::Overlong(bytes), _) => vec![Step::Record(Known::Notice {
+                    id: "overlongLine".to_owned(),
+                    text: format!("the harness wrote a line of {bytes} bytes, which was left out"),
+                })],
+            };
+            self.take(steps);
+        }
+    }
+
+    fn take(&mut self, steps: Vec<Step>) {
+        for step in steps {
+            match step {
+                Step::Record(known) => self.record(known),
+                Step::Send(line) => {
+                    self.host.log_wire(">", &line);
+                    if let Some(input) = &self.input {
+                        // The program closed its input: its exit will say why.
+                        let _ = input.send(line);
+                    }
+                }
+            }
+        }
+    }
+
+    fn record(&mut self, known: Known) {
+        if let Err(error) = self.host.record(known)
+            && self.failure.is_none()
+        {
+            tracing::error!(%error, "the journal refused a record; ending the harness");
+            self.failure = Some(error.into_failure());
+            self.end();
+        }
+    }
+
+    /// Starts ending the whole tree, once.
+    fn end(&mut self) {
+        if self.ending.is_none() && self.exit.is_none() {
+            let tree = self.tree.clone();
+            self.ending = Some(tokio::task::spawn_blocking(move || tree.sweep(ENDING)));
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let drained = self.stdout.ended && self.stderr.ended;
+        self.exit.is_some_and(|(_, since)| drained || since.elapsed() >= DRAIN)
+    }
+
+    async fn finish(mut self) -> Driven {
+        for source in [Source::Stdout, Source::Stderr] {
+            // What came without a line feed before the drain was over.
+            self.hear(&[], source);
+        }
+        let exit = self.exit.map_or(ExitRecord::Signal(9), |(exit, _)| exit);
+        let conclusion = self.driver.on_exit(exit);
+        self.record(Known::HarnessExited { exit });
+        let sweep = match self.ending.take() {
+            Some(sweep) => sweep,
+            None => {
+                let tree = self.tree.clone();
+                tokio::task::spawn_blocking(move || tree.sweep(LEFTOVERS))
+            }
+        };
+        let dead = sweep.await.unwrap_or_else(|error| Err(NotDead::Table(io::Error::other(error))));
+        Driven { conclusion, deadline: self.deadline, failure: self.failure, dead }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Source {
+    Stdout,
+    Stderr,
+}
+
+/// Reads a pipe to its end. The bounded channel holds the harness back when the journal is slower.
+fn pump(
+    mut pipe: impl AsyncRead + Unpin + Send + 'static,
+    events: mpsc::Sender<Event>,
+    as_event: fn(Vec<u8>) -> Event,
+) {
+    tokio::spawn(async move {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let read = pipe.read(&mut buffer).await.unwrap_or(0);
+            if events.send(as_event(buffer[..read].to_vec())).await.is_err() || read == 0 {
+                return;
+            }
+        }
+    });
+}
+
+/// Writes what the harness is to read. Returns where a driver's lines go, if it sends any.
+fn feed(mut pipe: ChildStdin, stdin: Stdin) -> Option<mpsc::UnboundedSender<String>> {
+    match stdin {
+        Stdin::Null => None,
+        Stdin::Text(text) => {
+            // A program that doesn't read all of it closes the pipe; that is its affair.
+            tokio::spawn(async move {
+                let _ = pipe.write_all(text.as_bytes()).await;
+            });
+            None
+        }
+        Stdin::Driver => {
+            let (sender, mut lines) = mpsc::unbounded_channel::<String>();
+            tokio::spawn(async move {
+                while let Some(mut line) = lines.recv().await {
+                    line.push('\n');
+                    if pipe.write_all(line.as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+            });
+            Some(sender)
+        }
+    }
+}
+
+fn exit_record(status: io::Result<ExitStatus>) -> ExitRecord {
+    status.map(launch::exit_record).unwrap_or_else(|error| {
+        tracing::error!(%error, "the harness's exit status is unknown");
+        ExitRecord::Signal(0)
+    })
+}

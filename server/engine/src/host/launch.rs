@@ -1,0 +1,211 @@
+//! Carrying out a launch plan: files, links, checks, then the process.
+//!
+//! The job's home and temporary directory belong to the job from its first attempt on, so a later attempt finds there
+//! what the job put there: every step goes through a directory descriptor and follows no link.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use pactify_core::harness::{Harness, Launch, PlannedFile, PlannedLink, Preflight, Request};
+use pactify_core::job::event::ExitRecord;
+use pactify_core::{AbsPath, Failure, FailureCode, display};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, symlinkat, unlinkat};
+
+use crate::env::Env;
+use crate::process::run::{Overflow, RunError};
+use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits, Marker};
+
+/// Why a launch could not be prepared.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LaunchError {
+    /// A file of the plan was not written.
+    #[error("cannot write {path}")]
+    Write {
+        /// Which.
+        path: AbsPath,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A login cannot be refreshed where it is, and a refresh would be lost.
+    #[error("the login {target} cannot be written: a refreshed login would be lost")]
+    LoginNotWritable {
+        /// The login.
+        target: AbsPath,
+    },
+    /// A check before the launch failed; what that means is the harness's to say.
+    #[error("a check before the launch failed")]
+    Preflight {
+        /// Which.
+        check: Box<Preflight>,
+        /// How it ended; `None` when it took too long.
+        exit: Option<ExitRecord>,
+        /// The end of all that it printed.
+        output: String,
+    },
+}
+
+/// Writes files and links, then runs the checks. Blocks: 15 s at most for each check.
+pub(super) fn prepare(launch: &Launch, roots: &[&AbsPath], environment: &ChildEnv) -> Result<(), LaunchError> {
+    for file in &launch.files {
+        write(file, roots).map_err(|source| LaunchError::Write { path: file.path.clone(), source })?;
+    }
+    for link in &launch.links {
+        make_link(link, roots)?;
+    }
+    launch.preflight.iter().try_for_each(|check| preflight(launch, check, environment))
+}
+
+/// The environment of the harness: the person's without what is none of its business, the plan's on top, our mark last.
+pub(super) fn environment(env: &Env, launch: &Launch, marker: &Marker) -> ChildEnv {
+    let mut environment = EnvPolicy::harness(&launch.keep_env).filter(env.variables());
+    for (name, value) in &launch.env {
+        environment.set(name, value);
+    }
+    environment.mark(marker);
+    environment
+}
+
+/// The process that the plan describes.
+pub(super) fn invocation(launch: &Launch, environment: ChildEnv) -> Invocation {
+    Invocation::new(launch.executable.clone(), launch.cwd.clone(), environment).args(&launch.args)
+}
+
+fn write(file: &PlannedFile, roots: &[&AbsPath]) -> io::Result<()> {
+    let (directory, name) = directory_of(&file.path, roots)?;
+    let temporary = format!(".{name}.new");
+    let _ = unlinkat(&directory, &temporary, AtFlags::empty());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = openat(&directory, &temporary, flags, Mode::RUSR | Mode::WUSR)?;
+    io::Write::write_all(&mut std::fs::File::from(fd), file.contents.as_bytes())?;
+    Ok(renameat(&directory, &temporary, &directory, &name)?)
+}
+
+fn make_link(link: &PlannedLink, roots: &[&AbsPath]) -> Result<(), LaunchError> {
+    let failed = |source| LaunchError::Write { path: link.at.clone(), source };
+    let target = link.target.as_path();
+    if std::fs::metadata(target).is_err() {
+        return Ok(());
+    }
+    if link.refreshed && !can_be_replaced(target) {
+        return Err(LaunchError::LoginNotWritable { target: link.target.clone() });
+    }
+    let (directory, name) = directory_of(&link.at, roots).map_err(failed)?;
+    let _ = unlinkat(&directory, &name, AtFlags::empty());
+    symlinkat(target, &directory, &name).map_err(|error| failed(error.into()))
+}
+
+/// Whether a program that replaces the file by rename can do so: the file and its directory must be writable.
+fn can_be_replaced(target: &Path) -> bool {
+    let Ok(resolved) = target.canonicalize() else { return false };
+    let writable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+    writable(&resolved) && resolved.parent().is_some_and(writable)
+}
+
+/// Opens the directory of a planned path, component by component from its root, following nothing.
+fn directory_of(path: &AbsPath, roots: &[&AbsPath]) -> io::Result<(OwnedFd, String)> {
+    let outside = || io::Error::other("the plan writes outside the job's own directories");
+    let (root, below) = roots
+        .iter()
+        .find_map(|root| Some((*root, path.as_path().strip_prefix(root.as_path()).ok()?)))
+        .ok_or_else(outside)?;
+    let name = below.file_name().and_then(|name| name.to_str()).ok_or_else(outside)?;
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut directory = openat(rustix::fs::CWD, root.as_path(), flags, Mode::empty())?;
+    for part in below.parent().into_iter().flat_map(Path::components) {
+        match rustix::fs::mkdirat(&directory, part.as_os_str(), Mode::RWXU) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        directory = openat(&directory, part.as_os_str(), flags, Mode::empty())?;
+    }
+    Ok((directory, name.to_owned()))
+}
+
+fn preflight(launch: &Launch, check: &Preflight, environment: &ChildEnv) -> Result<(), LaunchError> {
+    let invocation = Invocation::new(launch.executable.clone(), launch.cwd.clone(), environment.clone());
+    let limits = Limits { deadline: check.limit, bytes: 64 * 1024, overflow: Overflow::Cut };
+    let (exit, output) = match invocation.args(&check.args).run(&[], &limits) {
+        Ok(output) if output.success() => return Ok(()),
+        Ok(output) => {
+            let said = [output.stdout.bytes, output.stderr.bytes].concat();
+            (Some(exit_record(output.status)), String::from_utf8_lossy(&said).into_owned())
+        }
+        Err(RunError::Deadline { stderr, .. }) => (None, String::from_utf8_lossy(&stderr).into_owned()),
+        Err(error) => (None, super::chain(&error)),
+    };
+    let output = display::neutral_block(display::tail(output.trim(), 2_000)).into_owned();
+    Err(LaunchError::Preflight { check: Box::new(check.clone()), exit, output })
+}
+
+/// How a process ended, for the record.
+pub(super) fn exit_record(status: ExitStatus) -> ExitRecord {
+    match status.code() {
+        Some(code) => ExitRecord::Code(code),
+        None => ExitRecord::Signal(status.signal().unwrap_or_default()),
+    }
+}
+
+impl LaunchError {
+    /// As it is told to people.
+    pub(super) fn into_failure(self, harness: &dyn Harness, request: &Request<'_>) -> Failure {
+        let message = self.to_string();
+        match self {
+            Self::Preflight { check, exit, output } => harness.preflight_failure(request, &check, exit, &output),
+            Self::Write { source, .. } => Failure::new(
+                FailureCode::LaunchFailed,
+                format!("{message}: {source}"),
+                "check the disk and the permissions of PACTIFY_HOME, then retry",
+            ),
+            Self::LoginNotWritable { target } => Failure::new(
+                FailureCode::LoginRequired,
+                message,
+                format!("make {target} and its directory writable for you, then retry"),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root() -> (tempfile::TempDir, AbsPath) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = AbsPath::new(directory.path().canonicalize().unwrap()).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn planned_files_never_follow_what_a_job_left() {
+        let (_victim_guard, victim) = root();
+        let (_guard, home) = root();
+        std::fs::write(victim.join("precious").as_path(), "precious").unwrap();
+        std::os::unix::fs::symlink(victim.join("precious").as_path(), home.join("config.toml").as_path()).unwrap();
+        std::os::unix::fs::symlink(victim.as_path(), home.join("sub").as_path()).unwrap();
+
+        let file = |path: AbsPath| PlannedFile { path, contents: "planned".to_owned() };
+        write(&file(home.join("config.toml")), &[&home]).unwrap();
+        assert_eq!(std::fs::read_to_string(home.join("config.toml").as_path()).unwrap(), "planned");
+        assert!(!home.join("config.toml").as_path().is_symlink());
+        assert!(write(&file(home.join("sub").join("x")), &[&home]).is_err(), "a linked directory is refused");
+        assert!(write(&file(victim.join("x")), &[&home]).is_err(), "a place outside the roots is refused");
+        assert_eq!(std::fs::read_to_string(victim.join("precious").as_path()).unwrap(), "precious");
+        assert_eq!(std::fs::read_dir(victim.as_path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_missing_login_is_no_link_and_a_locked_one_is_refused() {
+        let (_login_guard, login) = root();
+        let (_guard, home) = root();
+        let link = PlannedLink { at: home.join("auth.json"), target: login.join("auth.json"), refreshed: true };
+        make_link(&link, &[&home]).unwrap();
+        assert!(!home.join("auth.json").as_path().is_symlink());
+        std::fs::write(login.join("auth.json").as_path(), "{}").unwrap();
+        make_link(&link, &[&home]).unwrap();
+        make_link(&link, &[&home]).unwrap();
+        assert_eq!(std::fs::read_link(home.join("auth.json").as_path()).unwrap(), login.join("auth.json").as_path());
+    }
+}

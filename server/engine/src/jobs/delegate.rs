@@ -1,0 +1,142 @@
+//! Creating a job: everything that can be refused at once is refused here, everything later is the job's outcome.
+//!
+//! What this does must not grow with the repository: no walk, no status. A person waits for it.
+
+use pactify_core::brief::Brief;
+use pactify_core::harness::registry;
+use pactify_core::job::state::SeenState;
+use pactify_core::job::{BaseKind, JobSpec, Limits, SPEC_FORMAT};
+use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, view};
+use pactify_core::{AbsPath, Failure, FailureCode, JobId};
+
+use super::{Jobs, invalid, local_path};
+use crate::host::{self, Errand};
+use crate::{config, harness};
+
+impl Jobs {
+    /// Creates a job and starts its host. `params.brief` must be text: front ends read documents.
+    /// `params.repository` must be there: front ends know the folder.
+    pub fn delegate(&self, params: &DelegateParams) -> Result<Delegated, Failure> {
+        self.refuse_inside_a_job()?;
+        let settings = config::load(self.env())?;
+        let brief = brief(&params.brief)?;
+        let folder = folder(params.repository.as_deref())?;
+        let name = match &params.harness {
+            None => settings.harness.clone(),
+            Some(name) => name.parse().map_err(|error| invalid(format!("{error}")))?,
+        };
+        let Some(found) = registry::find(&name) else { return Err(unknown_harness(name.as_str())) };
+        let harness_settings = settings.harness_settings(&name);
+        let base_kind = params.base.unwrap_or(settings.base);
+        if base_kind != BaseKind::Head {
+            return Err(not_yet("base", "head"));
+        }
+        let isolation = params.isolation.unwrap_or(settings.isolation);
+        let executable = harness::resolve(self.env(), found, &harness_settings)?;
+        let examined = self.git()?.examine(&folder)?;
+        let at = self.env().now();
+        let spec = JobSpec {
+            format: SPEC_FORMAT,
+            id: self.new_id(at)?,
+            created_at: at,
+            brief,
+            harness: name,
+            executable,
+            settings: harness_settings,
+            model: params.model.clone().filter(|model| !model.is_empty()),
+            access: params.access.unwrap_or(settings.access),
+            isolation,
+            repository: examined.repository,
+            base: examined.head,
+            limits: Limits {
+                total_seconds: params.timeout_seconds.unwrap_or(settings.limits.total_seconds),
+                stall_seconds: params.stall_seconds.unwrap_or(settings.limits.stall_seconds),
+            },
+            retry_of: None,
+            written_by: host::VERSION.to_owned(),
+            unknown: serde_json::Map::new(),
+        };
+        self.create(spec)
+    }
+
+    /// A new job from the brief and settings of an older one, at the repository's present HEAD.
+    pub fn retry(&self, job: &JobId) -> Result<Delegated, Failure> {
+        self.refuse_inside_a_job()?;
+        let old = self.store().job(job)?.spec()?;
+        let harness = registry::find(&old.harness).ok_or_else(|| unknown_harness(old.harness.as_str()))?;
+        let settings = config::load(self.env())?.harness_settings(&old.harness);
+        let executable = harness::resolve(self.env(), harness, &settings)?;
+        let examined = self.git()?.examine(&old.repository.worktree)?;
+        let at = self.env().now();
+        self.create(JobSpec {
+            format: SPEC_FORMAT,
+            id: self.new_id(at)?,
+            created_at: at,
+            executable,
+            settings,
+            repository: pactify_core::job::RepositoryRecord { prefix: old.repository.prefix, ..examined.repository },
+            base: examined.head,
+            retry_of: Some(old.id),
+            written_by: host::VERSION.to_owned(),
+            unknown: serde_json::Map::new(),
+            ..old
+        })
+    }
+
+    fn create(&self, spec: JobSpec) -> Result<Delegated, Failure> {
+        if spec.limits.total_seconds == 0 || spec.limits.stall_seconds == 0 {
+            return Err(invalid("a limit of 0 seconds would end the job at once"));
+        }
+        let (job, lock) = self.store().create_job(&spec)?;
+        host::start(self.env(), lock, Errand::Run)?;
+        Ok(Delegated {
+            job_id: spec.id.to_string(),
+            state: SeenState::Queued,
+            worktree: view::file_uri(job.tree().as_path()),
+            notices: Vec::new(),
+        })
+    }
+
+    fn new_id(&self, at: jiff::Timestamp) -> Result<JobId, Failure> {
+        let random = self.env().random().map_err(|error| Failure::internal(error.to_string()))?;
+        Ok(JobId::compose(at, u32::from_le_bytes(random)))
+    }
+
+    /// A delegated agent must not delegate again by accident. No security boundary: a job can unset the variable.
+    pub(super) fn refuse_inside_a_job(&self) -> Result<(), Failure> {
+        let Some(outer) = self.env().variable("PACTIFY_JOB") else { return Ok(()) };
+        Err(Failure::new(
+            FailureCode::RefusedInsideJob,
+            format!("this runs inside job {}", outer.to_string_lossy()),
+            "do the work in this job, or ask the person to delegate it; PACTIFY_JOB marks everything a job starts",
+        ))
+    }
+}
+
+fn brief(source: &BriefSource) -> Result<Brief, Failure> {
+    match source {
+        BriefSource::Text(text) => Brief::new(text.clone()).map_err(|error| invalid(format!("brief: {error}"))),
+        BriefSource::Document { uri } => Err(invalid(format!("brief: {uri} was not read by the front end"))),
+    }
+}
+
+fn folder(uri: Option<&str>) -> Result<AbsPath, Failure> {
+    local_path("repository", uri.ok_or_else(|| invalid("repository: name a folder of the repository"))?)
+}
+
+fn not_yet(field: &str, only: &str) -> Failure {
+    Failure::new(
+        FailureCode::InvalidParams,
+        format!("{field}: this version only knows {only:?}"),
+        format!("leave {field} out, or say {only:?}"),
+    )
+}
+
+fn unknown_harness(name: &str) -> Failure {
+    let known: Vec<_> = registry::all().iter().map(|harness| harness.name().to_string()).collect();
+    Failure::new(
+        FailureCode::HarnessNotFound,
+        format!("{name:?} is not a harness of this version"),
+        format!("use one of: {}", known.join(", ")),
+    )
+}

@@ -1,0 +1,182 @@
+//! Ending, repairing and giving up jobs: what needs the right to write to their journals.
+//!
+//! Every command here that meets a *lost* job first has a recovery host repair it, so that nothing it left is missed.
+
+use std::time::{Duration, Instant};
+
+use pactify_core::job::event::Known;
+use pactify_core::job::outcome::Disposition;
+use pactify_core::job::state::{Phase, SeenState};
+use pactify_core::protocol::JobMoved;
+use pactify_core::{Failure, FailureCode, JobId};
+
+use super::Jobs;
+use crate::git::Places;
+use crate::host::control::{self, Reply, Request};
+use crate::host::{self, Errand};
+use crate::job_dir::LockError;
+use crate::journal::Journal;
+use crate::tree::Trash;
+
+/// How long a command waits for a recovery: sweep, capture of a large tree, last record.
+const RECOVERY: Duration = Duration::from_secs(120);
+
+/// How long a command waits for whoever else writes to a job.
+pub(super) const BUSY: Duration = Duration::from_secs(5);
+
+impl Jobs {
+    /// Asks the job's host to end it and returns at once; a lost job is repaired instead, which ends it too.
+    pub fn cancel(&self, job: &JobId) -> Result<JobMoved, Failure> {
+        match self.store().seen(job)?.1 {
+            SeenState::Finished => {}
+            SeenState::Lost => self.repair(job)?,
+            _ => self.ask_to_cancel(job)?,
+        }
+        self.moved(job)
+    }
+
+    /// Gives a result up and removes the job's tree. The record and the captured result stay.
+    pub fn discard(&self, job: &JobId) -> Result<JobMoved, Failure> {
+        let mut journal = self.own(job, "discard")?;
+        if journal.state().disposition != Disposition::Discarded {
+            let attempt = self.last_attempt(&journal)?;
+            let places = Places::of(&self.store().jobs(), job.clone());
+            let trash = Trash::open(self.store().home())?;
+            // Before the registration goes: a linked worktree is told apart by it.
+            if let Some(tree) = &journal.state().tree {
+                trash.take_tree(&self.store().jobs(), tree)?;
+            }
+            self.release(&journal, &places)?;
+            for ours in [places.git(), journal.lock().job().home()] {
+                trash.take(&ours)?;
+            }
+            journal.append(self.env().now(), attempt, Known::Discarded)?;
+            // What cannot be unlinked stays in the trash, out of everybody's way.
+            trash.empty()?;
+        }
+        drop(journal);
+        self.moved(job)
+    }
+
+    /// Starts a recovery host for each job that is lost. Called once by a server when it starts; returns the jobs.
+    pub fn recover_lost(&self) -> Result<Vec<JobId>, Failure> {
+        let mut recovered = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.store().list(after.as_ref(), 500)?;
+            for listed in page.jobs {
+                if let crate::store::Listed::Job { summary, seen: SeenState::Lost } = listed
+                    && self.start_recovery(&summary.id)?
+                {
+                    recovered.push(summary.id.clone());
+                }
+            }
+            match page.next {
+                None => return Ok(recovered),
+                next => after = next,
+            }
+        }
+    }
+
+    /// The journal of a finished job, for a command that adds to it. A lost job is repaired first.
+    pub(super) fn own(&self, job: &JobId, verb: &str) -> Result<Journal, Failure> {
+        match self.store().seen(job)?.1 {
+            SeenState::Finished => {}
+            SeenState::Lost => self.repair(job)?,
+            state => return Err(still_going(job, verb, state)),
+        }
+        let journal = Journal::open(self.store().job(job)?.lock(BUSY)?)?;
+        if journal.state().phase == Phase::Finished {
+            Ok(journal)
+        } else {
+            Err(still_going(job, verb, SeenState::Running))
+        }
+    }
+
+    /// Takes back what the job's tree has in the person's repository, if that still exists.
+    fn release(&self, journal: &Journal, places: &Places) -> Result<(), Failure> {
+        let repository = &journal.spec().repository;
+        if repository.common_dir.as_path().is_dir() {
+            self.git()?.release(places, repository)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn last_attempt(&self, journal: &Journal) -> Result<pactify_core::AttemptNo, Failure> {
+        let attempt = journal.state().attempt.as_ref();
+        attempt.map(|attempt| attempt.number).ok_or_else(|| Failure::internal("a finished job without an attempt"))
+    }
+
+    pub(super) fn moved(&self, job: &JobId) -> Result<JobMoved, Failure> {
+        let (snapshot, state) = self.store().seen(job)?;
+        Ok(JobMoved { job_id: job.to_string(), state, disposition: snapshot.state.disposition })
+    }
+
+    fn ask_to_cancel(&self, job: &JobId) -> Result<(), Failure> {
+        let asked = crate::job_dir::socket::connect(&self.store().job(job)?)
+            .map_err(Failure::from)
+            .and_then(|stream| control::ask(stream, &Request::Cancel).map_err(|error| unreachable(job, &error)));
+        match asked {
+            Ok(Reply::Accepted) => Ok(()),
+            Ok(reply) => Err(Failure::new(
+                FailureCode::HostUnreachable,
+                format!("the host of job {job} answers {reply:?}"),
+                "it is of another version: cancel with the pactify that started the job",
+            )),
+            // It ended, or died, between our look and our question.
+            Err(_) if self.store().seen(job)?.1 == SeenState::Finished => Ok(()),
+            Err(_) if self.store().seen(job)?.1 == SeenState::Lost => self.repair(job),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Has a lost job repaired and waits until it is.
+    fn repair(&self, job: &JobId) -> Result<(), Failure> {
+        self.start_recovery(job)?;
+        let deadline = Instant::now() + RECOVERY;
+        loop {
+            let (snapshot, state) = self.store().seen(job)?;
+            if state == SeenState::Finished {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::new(
+                    FailureCode::StoreBusy,
+                    format!("job {job} is being repaired, which takes longer than {} s", RECOVERY.as_secs()),
+                    "try again in a while; `pactify sub show` tells when it is done",
+                ));
+            }
+            if state == SeenState::Lost && !self.start_recovery(job)? {
+                return Err(Failure::internal(format!(
+                    "the recovery of job {job} died; see host.log in its directory"
+                )));
+            }
+            self.await_events(job, snapshot.state.last.0, Duration::from_millis(500))?;
+        }
+    }
+
+    /// Starts a recovery unless somebody else has the job; whether one was started or is going on.
+    fn start_recovery(&self, job: &JobId) -> Result<bool, Failure> {
+        match self.store().job(job)?.lock(Duration::ZERO) {
+            Ok(lock) => host::start(self.env(), lock, Errand::Recover).map(|_| true).map_err(Failure::from),
+            Err(LockError::Busy { .. }) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn still_going(job: &JobId, verb: &str, state: SeenState) -> Failure {
+    Failure::new(
+        FailureCode::WrongState,
+        format!("job {job} is {state:?}, and only a finished job can be used for {verb}").to_lowercase(),
+        "wait until it ends, or cancel it",
+    )
+}
+
+fn unreachable(job: &JobId, error: &control::ControlError) -> Failure {
+    Failure::new(
+        FailureCode::HostUnreachable,
+        format!("job {job}: {}", host::chain(error)),
+        "try again; if it goes on, end the host process that `pactify sub show` names",
+    )
+}

@@ -1,0 +1,163 @@
+//! Looking at everything that jobs depend on, and saying what to do about it.
+//!
+//! Nothing here talks to a provider or changes anything. Each check is a function; adding one is one line.
+
+use std::fmt::Write as _;
+
+use pactify_core::config::Settings;
+use pactify_core::harness::{Harness, registry};
+use pactify_core::job::access::Access;
+use pactify_core::protocol::{DebugReport, DoctorParams, Finding, Findings, HarnessList, HarnessView, Severity};
+use pactify_core::redact::Redactor;
+use pactify_core::{Failure, display};
+
+use super::Jobs;
+use crate::{config, harness, host};
+
+impl Jobs {
+    /// The harnesses of this build and what is installed.
+    pub fn harnesses(&self) -> Result<HarnessList, Failure> {
+        let settings = config::load(self.env())?;
+        let harnesses = registry::all()
+            .into_iter()
+            .map(|harness| HarnessView {
+                default: harness.name() == settings.harness,
+                ..self.look_at(harness, &settings)
+            })
+            .collect();
+        Ok(HarnessList { harnesses })
+    }
+
+    /// Looks at everything that jobs depend on.
+    pub fn doctor(&self, params: &DoctorParams) -> Result<Findings, Failure> {
+        self.refuse_inside_a_job()?;
+        let mut findings = vec![self.check_store(), self.check_configuration(), self.check_git()];
+        findings.push(check_namespaces());
+        let settings = config::load(self.env()).unwrap_or_default();
+        for harness in registry::all() {
+            let name = harness.name();
+            if params.harness.as_deref().is_none_or(|wanted| wanted == name.as_str()) {
+                findings.push(finding_of(&self.look_at(harness, &settings)));
+            }
+        }
+        findings.sort_by_key(|finding| finding.severity);
+        Ok(Findings { findings })
+    }
+
+    /// One redacted text for a bug report.
+    pub fn debug_report(&self) -> Result<DebugReport, Failure> {
+        let mut text = format!("pactify {} on {}\n", host::VERSION, std::env::consts::ARCH);
+        if let Ok(kernel) = rustix::system::uname().release().to_str() {
+            let _ = writeln!(text, "kernel {kernel}");
+        }
+        let mut findings = vec![self.check_store(), self.check_configuration(), self.check_git(), check_namespaces()];
+        let settings = config::load(self.env()).unwrap_or_default();
+        findings.extend(registry::all().into_iter().map(|harness| finding_of(&self.look_at(harness, &settings))));
+        for finding in findings {
+            let _ = writeln!(text, "[{:?}] {}: {} {}", finding.severity, finding.id, finding.title, finding.detail);
+        }
+        let recent = self.store().list(None, 10)?.jobs;
+        let _ = writeln!(text, "newest jobs:");
+        for job in recent {
+            // Neither briefs nor paths: a report is read by strangers.
+            let _ = writeln!(text, "  {}", super::read::reported(&job));
+        }
+        let home = self.env().directories().home().to_string();
+        let clean = Redactor::new(Vec::new()).redact(&text).replace(&home, "~");
+        Ok(DebugReport { text: display::neutral_block(&clean).into_owned() })
+    }
+
+    fn look_at(&self, harness: &dyn Harness, settings: &Settings) -> HarnessView {
+        let own = settings.harness_settings(&harness.name());
+        let mut view = HarnessView {
+            name: harness.name().to_string(),
+            default: false,
+            executable: None,
+            version: None,
+            access: vec![Access::Write, Access::ReadOnly],
+            sandbox: harness.has_sandbox(),
+            logged_in: None,
+            failure: None,
+        };
+        let looked = harness::resolve(self.env(), harness, &own).and_then(|executable| {
+            view.executable = Some(executable.to_string());
+            view.version = harness::version(self.env(), harness, &own, &executable)?;
+            view.logged_in = harness::logged_in(self.env(), harness, &own, &executable)?;
+            Ok(())
+        });
+        view.failure = looked.err();
+        view
+    }
+
+    fn check_store(&self) -> Finding {
+        let home = self.env().directories().pactify_home();
+        match self.store().list(None, 1) {
+            Ok(_) => ok("store", format!("jobs are kept in {home}")),
+            Err(error) => failed("store", &Failure::from(error)),
+        }
+    }
+
+    fn check_configuration(&self) -> Finding {
+        let path = self.env().directories().config_file();
+        match config::load(self.env()) {
+            Ok(_) if path.as_path().exists() => ok("configuration", format!("{path} is in order")),
+            Ok(_) => ok("configuration", format!("there is no {path}: defaults are used")),
+            Err(failure) => failed("configuration", &failure),
+        }
+    }
+
+    fn check_git(&self) -> Finding {
+        match self.git() {
+            Ok(git) => ok("git", format!("git {} at {}", git.version(), git.program())),
+            Err(error) => failed("git", &error),
+        }
+    }
+}
+
+/// Sandboxes of harnesses need user namespaces. The files say whether the kernel has been told to refuse them.
+fn check_namespaces() -> Finding {
+    let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let most = read("/proc/sys/user/max_user_namespaces");
+    let restricted = read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");
+    if most.as_deref() == Some("0") || restricted.as_deref() == Some("1") {
+        let mut finding = ok("sandbox", "user namespaces are restricted on this machine".to_owned());
+        finding.severity = Severity::Warning;
+        finding.next = "a harness with a sandbox of its own may refuse to run; its preflight will say so".to_owned();
+        return finding;
+    }
+    ok("sandbox", "user namespaces are available to sandboxes".to_owned())
+}
+
+fn finding_of(view: &HarnessView) -> Finding {
+    let id = format!("harness.{}", view.name);
+    if let Some(failure) = &view.failure {
+        let mut finding = failed(&id, failure);
+        if !view.default {
+            finding.severity = Severity::Warning;
+        }
+        return finding;
+    }
+    let version = view.version.as_deref().unwrap_or("of unknown version");
+    let mut finding = ok(&id, format!("{} {version}", view.name));
+    finding.detail = view.executable.clone().unwrap_or_default();
+    if view.logged_in == Some(false) {
+        finding.severity = Severity::Warning;
+        finding.title = format!("{} {version}, not logged in", view.name);
+        finding.next = format!("log in with {} itself, or configure a provider in [harnesses.{0}]", view.name);
+    }
+    finding
+}
+
+fn ok(id: &str, title: String) -> Finding {
+    Finding { id: id.to_owned(), severity: Severity::Ok, title, detail: String::new(), next: String::new() }
+}
+
+fn failed(id: &str, failure: &Failure) -> Finding {
+    Finding {
+        id: id.to_owned(),
+        severity: Severity::Error,
+        title: failure.message.clone(),
+        detail: failure.code.as_str(),
+        next: failure.next.clone(),
+    }
+}

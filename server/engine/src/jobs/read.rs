@@ -1,0 +1,162 @@
+//! Telling about jobs: lists, one job, its events.
+
+use std::time::{Duration, Instant};
+
+use pactify_core::job::outcome::Disposition;
+use pactify_core::job::state::{Host, SeenState};
+use pactify_core::protocol::{
+    BaseView, EventList, EventView, EventsParams, JobDetail, JobList, JobSummary, StatusParams, UnreadableJob,
+    WaitingView, Worktree, view,
+};
+use pactify_core::{AbsPath, Failure, FailureCode, JobId, Seq};
+
+use super::{Jobs, invalid, job_id, local_path};
+use crate::journal::summary::Summary;
+use crate::journal::{Batch, Follower, Reader, Waited};
+use crate::store::Listed;
+
+/// How many jobs are looked at for one page before it is returned short of its limit.
+const LOOK: usize = 500;
+
+impl Jobs {
+    /// Jobs, newest first. `params.job_id` is not looked at: see [`Self::status`].
+    pub fn list(&self, params: &StatusParams) -> Result<JobList, Failure> {
+        let limit = params.limit.unwrap_or(50).clamp(1, 500) as usize;
+        let repository = match &params.repository {
+            None => None,
+            Some(uri) => Some(self.git()?.examine(&local_path("repository", uri)?)?.repository.common_dir),
+        };
+        let mut after = params.cursor.as_deref().map(cursor).transpose()?;
+        let mut list = JobList { jobs: Vec::new(), next: None, unreadable: Vec::new() };
+        loop {
+            let page = self.store().list(after.as_ref(), LOOK.min(limit.max(50)))?;
+            for listed in page.jobs {
+                if list.jobs.len() == limit {
+                    list.next = after.map(|id| id.to_string());
+                    return Ok(list);
+                }
+                after = Some(listed.id().clone());
+                match listed {
+                    Listed::Job { summary, seen } if wanted(&summary, seen, params.all, repository.as_ref()) => {
+                        list.jobs.push(shown(&summary, seen));
+                    }
+                    Listed::Job { .. } => {}
+                    Listed::Newer { id, format } => list.unreadable.push(newer(&id, format)),
+                    Listed::Damaged { id, reason, .. } => list.unreadable.push(damaged(&id, reason)),
+                }
+            }
+            match page.next {
+                None => return Ok(list),
+                next => after = next,
+            }
+        }
+    }
+
+    /// One job, whole.
+    pub fn status(&self, job: &JobId) -> Result<JobDetail, Failure> {
+        let (snapshot, seen) = self.store().seen(job)?;
+        let host = if seen == SeenState::Lost { Host::Gone } else { Host::Alive };
+        Ok(view::detail(&snapshot.spec, &snapshot.state, host))
+    }
+
+    /// Events after a position.
+    pub fn events(&self, params: &EventsParams) -> Result<EventList, Failure> {
+        let job = job_id(&params.job_id)?;
+        let after = params.after.unwrap_or(0);
+        let limit = params.limit.unwrap_or(200).clamp(1, 1_000) as usize;
+        let mut reader = self.reader_after(&job, after)?;
+        Ok(event_list(&reader.read(limit)?, after))
+    }
+
+    /// Waits until the job's journal grows beyond `after`, or `limit` passes; then tells what [`Self::events`] would.
+    /// An empty answer means that nothing happened in time.
+    pub fn await_events(&self, job: &JobId, after: u64, limit: Duration) -> Result<EventList, Failure> {
+        let mut follower = Follower::new(self.reader_after(job, after)?);
+        match follower.wait(1_000, Instant::now() + limit)? {
+            Waited::News(batch) => Ok(event_list(&batch, after)),
+            Waited::TimedOut => Ok(EventList { events: Vec::new(), next: after }),
+        }
+    }
+
+    /// Where the job's tree is.
+    pub fn worktree(&self, job: &JobId) -> Result<Worktree, Failure> {
+        let snapshot = self.store().state(job)?;
+        let tree = snapshot.state.tree.as_ref().ok_or_else(|| {
+            let next = "a job has a tree from the moment it runs until it is discarded";
+            Failure::new(FailureCode::WrongState, format!("job {job} has no tree"), next)
+        })?;
+        Ok(Worktree { worktree: view::file_uri(tree.path.as_path()) })
+    }
+
+    fn reader_after(&self, job: &JobId, after: u64) -> Result<Reader, Failure> {
+        let mut reader = Reader::open(&self.store().job(job)?)?;
+        if after > 0 {
+            reader.skip_to(Seq(after))?;
+        }
+        Ok(reader)
+    }
+}
+
+/// A job as a bug report names it: no brief, no path.
+pub(super) fn reported(listed: &Listed) -> String {
+    match listed {
+        Listed::Job { summary, seen } => {
+            format!("{} {} {:?} {seen:?} {:?}", summary.id, summary.harness, summary.access, summary.outcome)
+        }
+        Listed::Newer { id, format } => format!("{id} of format {format}"),
+        Listed::Damaged { id, .. } => format!("{id} damaged"),
+    }
+}
+
+fn event_list(batch: &Batch, after: u64) -> EventList {
+    let next = batch.records.last().map_or(after, |record| record.seq.0);
+    EventList { events: batch.records.iter().map(EventView::from).collect(), next }
+}
+
+fn wanted(summary: &Summary, seen: SeenState, all: bool, repository: Option<&AbsPath>) -> bool {
+    let decided = matches!(summary.disposition, Disposition::Applied | Disposition::Discarded);
+    (all || seen != SeenState::Finished || !decided)
+        && repository.is_none_or(|common_dir| summary.repository.common_dir == *common_dir)
+}
+
+fn newer(id: &JobId, format: u64) -> UnreadableJob {
+    let message = format!("job {id} was written by a newer pactify (format {format})");
+    let failure = Failure::new(FailureCode::StoreNewer, message, "use the newer pactify for this job");
+    UnreadableJob { job_id: id.to_string(), failure }
+}
+
+fn damaged(id: &JobId, reason: String) -> UnreadableJob {
+    let next = "the job's tree is untouched: take what you need from it, or restore its files from a backup";
+    UnreadableJob { job_id: id.to_string(), failure: Failure::new(FailureCode::StoreDamaged, reason, next) }
+}
+
+fn cursor(text: &str) -> Result<JobId, Failure> {
+    text.parse().map_err(|_| invalid(format!("cursor: {text:?} is not one of ours")))
+}
+
+fn shown(summary: &Summary, seen: SeenState) -> JobSummary {
+    JobSummary {
+        id: summary.id.to_string(),
+        title: summary.title.clone(),
+        harness: summary.harness.to_string(),
+        model: summary.model.clone(),
+        access: summary.access,
+        repository: view::file_uri(summary.repository.worktree.as_path()),
+        base: BaseView { kind: summary.base.kind, commit: summary.base.commit.to_string() },
+        state: seen,
+        outcome: summary.outcome,
+        disposition: summary.disposition,
+        created_at: summary.created_at,
+        started_at: summary.started_at,
+        ended_at: summary.ended_at,
+        activity: summary.activity.clone(),
+        waiting: summary.waiting.as_ref().map(|waiting| WaitingView {
+            request_id: waiting.request.clone(),
+            title: waiting.title.clone(),
+            since: waiting.since,
+        }),
+        changes: summary.totals,
+        usage: summary.usage,
+        notices: summary.notices.clone(),
+    }
+}
