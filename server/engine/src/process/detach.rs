@@ -84,7 +84,8 @@ pub fn seal_descriptors() -> io::Result<()> {
     descriptors::seal()
 }
 
-/// Starts a host, waits until it has detached itself (some milliseconds), and lets go of it. Returns which process it is.
+/// Starts a host, waits until it has detached itself (some milliseconds), and lets go of it. Returns which process it
+/// is.
 ///
 /// The host inherits our whole environment: it is ourselves, later, and needs the same directories and logins. The
 /// filter is for harnesses.
@@ -123,7 +124,8 @@ pub fn reap_hosts() {
     hosts.retain_mut(|(host, _)| matches!(host.try_wait(), Ok(None)));
 }
 
-/// Turns this process, started by [`spawn_host`], into a host. The first thing a host does, before any thread or runtime.
+/// Turns this process, started by [`spawn_host`], into a host. The first thing a host does, before any thread or
+/// runtime.
 ///
 /// Afterwards it leads its own session, adopts the orphans of everything below it, creates files for its user only, and
 /// has the null device as standard input and output. Standard error is the log.

@@ -1,8 +1,9 @@
 //! Which variables a child gets, as data.
 //!
 //! A harness gets what the person has, minus what is none of its business (a deny-list: logins need variables nobody
-//! can list). Our own git gets what it needs and nothing else (an allow-list). Variables that steer git or pactify never
-//! pass from us to a child, whatever the configuration says: an inherited `GIT_DIR` would redirect every command.
+//! can list). Our own git gets what it needs and nothing else (an allow-list). Variables that steer git or pactify
+//! never pass from us to a child, whatever the configuration says: an inherited `GIT_DIR` would redirect every
+//! command.
 //!
 //! The result is a [`ChildEnv`], the only kind of environment [`super::spawn`] accepts. What a harness needs on top is
 //! set on it afterwards by the launch plan; the [`Marker`] is set last.

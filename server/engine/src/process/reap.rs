@@ -16,7 +16,8 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::table::{self, Table};
 
-/// Children whose exit status someone else collects. Locked while a child starts, so that it is never seen unregistered.
+/// Children whose exit status someone else collects. Locked while a child starts, so that it is never seen
+/// unregistered.
 static STARTED: Mutex<BTreeMap<i32, Role>> = Mutex::new(BTreeMap::new());
 
 /// What a child was started as.

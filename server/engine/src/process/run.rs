@@ -126,7 +126,8 @@ impl Invocation {
         let io_error = |source: io::Error| RunError::Io { program: program(), source };
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| io_error(Errno::SRCH.into()))?;
 
-        // Ends the group even if what follows fails or panics; the group's number stays ours until the leader is waited for.
+        // Ends the group even if what follows fails or panics; the group's number stays ours until the leader is
+        // waited for.
         let group = Group(pid);
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| io_error(error.into()))?;
         let mut talk = Conversation {

@@ -1,11 +1,11 @@
 //! Ends everything a job started, and proves it.
 //!
 //! A process group is not enough: a daemonised grandchild leaves it, and codex runs every command in a session of its
-//! own. So a sweep interrupts the leader, gives it a grace, then kills what it finds in the process table, round after
-//! round, until nothing is left ([`claim`] says what counts as found): a host without children has the kernel's word for
-//! it, otherwise several looks in a row must find nobody. Signals go through pidfds whose
-//! process was checked after opening, so a reused pid is never hit; process groups are also killed as a whole, which
-//! no fork can outrun. The proof is a value, [`VerifiedDead`], which capturing a job's result demands.
+//! own. So a sweep interrupts the leader, gives it a grace, then kills what it finds in the process table, round
+//! after round, until nothing is left ([`claim`] says what counts as found): a host without children has the kernel's
+//! word for it, otherwise several looks in a row must find nobody. Signals go through pidfds whose process was
+//! checked after opening, so a reused pid is never hit; process groups are also killed as a whole, which no fork can
+//! outrun. The proof is a value, [`VerifiedDead`], which capturing a job's result demands.
 //!
 //! # What a sweep catches
 //! - While the **host lives**: everything below it, whatever it did to its session, group, signals, descriptors or
@@ -15,10 +15,14 @@
 //!   and whatever shares a session or group with one of them that the job created.
 //!
 //! # What it cannot catch
-//! - After the host died: a process that was started *without* the marker (a scrubbed environment), whose parent is gone and that
-//!   shares no session or group with a process that can be recognised. Nothing tells it from any other process of this user.
-//! - At any time: what the job had *another* service start for it (`systemd-run --user`, `docker run`, `at`, an existing
-//!   tmux server). It never was below the host; only the marker can give it away.
+//! - After the host died: a process that was started *without* the marker (a scrubbed environment), whose parent is
+//!   gone and that shares no session or group with a process that can be recognised. Nothing tells it from any other
+//!   process of this user.
+//! - At any time: what the job had *another* service start for it (`systemd-run --user`, `docker run`, `at`, an
+//!   existing tmux server). It never was below the host; only the marker can give it away.
+//! - For certain, after the host died: a chain of forks at the moment when pids wrap around, or one that is dying or
+//!   starting a program each time we look. A living host that collects its leader's exit status meanwhile has the
+//!   kernel's word instead.
 //! - Processes of another user (through setuid programs) when we are not root: reported as survivors, never as dead.
 //!
 //! It never ends this process, its ancestors, or the tools and other hosts this process itself runs.
@@ -210,8 +214,8 @@ impl JobTree {
 
     /// Whether a look that found nobody, after those before it, means that nobody is there.
     ///
-    /// A process can dodge a look by forking ahead and ending before it is read. It leaves a torn table then; but so does
-    /// any stranger that ends at the wrong moment, and on a busy machine one always does.
+    /// A process can dodge a look by forking ahead and ending before it is read. It leaves a torn table then; but so
+    /// does any stranger that ends at the wrong moment, and on a busy machine one always does.
     fn is_settled(&self, rounds: &mut Rounds, torn: bool) -> bool {
         rounds.empty += 1;
         rounds.whole += u32::from(!torn);
@@ -262,8 +266,8 @@ pub fn signal_interrupt(process: &ProcessIdentity) -> io::Result<()> {
     }
 }
 
-/// Interrupts the leader and waits until it has ended or the grace is over. A leader that cannot be signalled is left to
-/// the rounds, which report it.
+/// Interrupts the leader and waits until it has ended or the grace is over. A leader that cannot be signalled is left
+/// to the rounds, which report it.
 fn interrupt(leader: &ProcessIdentity, grace: Duration) -> io::Result<()> {
     if !leader.is_alive()? {
         return Ok(());
@@ -349,7 +353,8 @@ fn kill(target: &Target) -> Result<Option<OwnedFd>, Survival> {
     }
 }
 
-/// A pidfd of exactly this process, or nothing if it is gone. Checked after opening: from then on the pid can't change hands.
+/// A pidfd of exactly this process, or nothing if it is gone. Checked after opening: from then on the pid can't
+/// change hands.
 fn open(pid: Pid, start_time: u64) -> io::Result<Option<OwnedFd>> {
     let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(pidfd) => pidfd,

@@ -56,9 +56,10 @@ pub(super) struct Target {
 #[derive(Debug)]
 pub(super) struct Look {
     pub(super) targets: Vec<Target>,
-    /// Whether a process ended between being listed and being read, its environment included. It may have started another one first, which then is
-    /// not in the list. Otherwise everybody is: the kernel lists by ascending pid, and a process that takes its parent's
-    /// place does so further ahead. (Except at the moment when the numbers wrap around.)
+    /// Whether a process ended between being listed and being read, its environment included. It may have started
+    /// another one first, which then is not in the list. Otherwise everybody is: the kernel lists by ascending pid,
+    /// and a process that takes its parent's place does so further ahead. (Except at the moment when the numbers wrap
+    /// around.)
     pub(super) torn: bool,
 }
 
@@ -82,7 +83,8 @@ struct Known {
     host: Option<i32>,
     /// The leader's pid and start time.
     leader: Option<(i32, u64)>,
-    /// Pids of processes of the job, dead ones included: the sessions and groups of these numbers were created by the job.
+    /// Pids of processes of the job, dead ones included: the sessions and groups of these numbers were created by the
+    /// job.
     creators: BTreeSet<i32>,
     /// Roots of subtrees that are never claimed, by descent or otherwise.
     spared: Vec<i32>,
@@ -110,8 +112,8 @@ impl<'a> Claim<'a> {
 
     /// Looks for processes of the job, and collects the orphans that have ended.
     ///
-    /// First at what ties processes to those already claimed, then, only if that finds nobody, at environments. A process
-    /// that keeps forking is hit only by whoever is quick, so the first marked process found ends the look.
+    /// First at what ties processes to those already claimed, then, only if that finds nobody, at environments. A
+    /// process that keeps forking is hit only by whoever is quick, so the first marked process found ends the look.
     pub(super) fn look(&mut self) -> io::Result<Look> {
         self.known.spared = reap::spared();
         let mut table = table::read_all()?;
