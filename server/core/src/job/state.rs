@@ -103,6 +103,8 @@ pub struct Attempt {
     pub actual_model: Option<String>,
     /// Tokens of this attempt.
     pub usage: Option<Usage>,
+    /// Tokens of the session in the attempts before: what a harness that counts over the session counted already.
+    pub used_before: Usage,
     /// The open permission request.
     pub waiting: Option<Waiting>,
     /// Whether a person asked for the end.
@@ -249,6 +251,7 @@ impl JobState {
             leader: None,
             harness_version: before.as_ref().and_then(|attempt| attempt.harness_version.clone()),
             session: before.as_ref().and_then(|attempt| attempt.session.clone()),
+            used_before: before.as_ref().map(Attempt::session_usage).unwrap_or_default(),
             actual_model: before.and_then(|attempt| attempt.actual_model),
             usage: None,
             waiting: None,
@@ -296,6 +299,11 @@ impl JobState {
 }
 
 impl Attempt {
+    /// Tokens of the session so far, over all its attempts.
+    pub fn session_usage(&self) -> Usage {
+        self.used_before.plus(self.usage.unwrap_or_default())
+    }
+
     fn note(&mut self, record: &Record, known: &Known) {
         match known {
             Known::Launched { leader, harness_version } => {
@@ -303,6 +311,9 @@ impl Attempt {
                 self.harness_version = harness_version.clone().or(self.harness_version.take());
             }
             Known::SessionStarted { session, model } => {
+                if self.session.as_ref().is_some_and(|known| known != session) {
+                    self.used_before = Usage::default();
+                }
                 self.session = Some(session.clone());
                 self.actual_model = model.clone().or(self.actual_model.take());
             }

@@ -77,6 +77,21 @@ fn a_recovery_opens_the_next_attempt_and_keeps_the_session() {
     assert_eq!(state.ignored, 1);
 }
 
+#[test]
+fn a_session_knows_what_its_attempts_used() {
+    let used = |input_tokens| Known::Usage { usage: Usage { input_tokens, ..Usage::default() } };
+    let named = |session: &str| Known::SessionStarted { session: session.into(), model: None };
+    let sofar = |more: &[(u32, Known)]| {
+        let first = [(1, started(AttemptReason::Run)), (1, named("s")), (1, used(5)), (1, ended(Outcome::Succeeded))];
+        let second = [(2, started(AttemptReason::Resume)), (2, used(7))];
+        let state = JobState::fold(&journal(first.into_iter().chain(second).chain(more.iter().cloned())));
+        state.attempt.unwrap().session_usage().input_tokens
+    };
+    assert_eq!(sofar(&[]), 12);
+    assert_eq!(sofar(&[(2, named("s"))]), 12);
+    assert_eq!(sofar(&[(2, named("another"))]), 7, "another session counts from zero");
+}
+
 fn any_event() -> impl Strategy<Value = (u32, Known)> {
     let known = prop_oneof![
         Just(started(AttemptReason::Run)),
