@@ -158,6 +158,16 @@ pub enum GitError {
         /// Why.
         why: String,
     },
+    /// A tree does not fit.
+    #[error("{path} needs {needed} bytes, and its file system has {free} left")]
+    NoSpace {
+        /// The tree.
+        path: AbsPath,
+        /// What the files of the base need.
+        needed: u64,
+        /// What is there.
+        free: u64,
+    },
     /// What is at the tree's place is not the directory that was recorded.
     #[error("{path} is not the directory that was made for the job")]
     TreeReplaced {
@@ -225,6 +235,7 @@ impl GitError {
     fn is_out_of_space(&self) -> bool {
         const TEXT: &str = "No space left on device";
         match self {
+            Self::NoSpace { .. } => true,
             Self::Io { source, .. } => {
                 matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
             }
@@ -268,9 +279,11 @@ impl GitError {
             Self::TreeReplaced { .. } => {
                 (C::CaptureFailed, "look at the directory yourself; pactify will not touch it")
             }
-            Self::Io { .. } | Self::Objects { .. } | Self::NotPopulated { .. } | Self::Failed { .. } => {
-                (C::GitFailed, REPEAT)
-            }
+            Self::Io { .. }
+            | Self::Objects { .. }
+            | Self::NotPopulated { .. }
+            | Self::Failed { .. }
+            | Self::NoSpace { .. } => (C::GitFailed, REPEAT),
             Self::Run { .. } | Self::Answer { .. } => {
                 (C::GitFailed, "try again; run `pactify sub doctor` if it happens again")
             }

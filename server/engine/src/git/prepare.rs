@@ -107,7 +107,7 @@ impl Git {
             }
         };
         let place = Place::Private { git_dir: &git_dir, work_tree: Some(&tree), index: Some(&index) };
-        let listing = self.populate(place, &base.tree, repository)?;
+        let listing = self.populate(place, &tree, &base.tree, repository)?;
 
         let directory = open_directory(&tree)?;
         undo.path(places.manifest());
@@ -163,26 +163,42 @@ impl Git {
         create_file(&git_dir.join("packed-refs"), &self.run(&call)?)
     }
 
-    fn populate(&self, place: Place<'_>, tree: &ObjectId, repository: &RepositoryRecord) -> Result<Listing, GitError> {
-        let listing = self.list(place, tree)?;
+    fn populate(
+        &self,
+        place: Place<'_>,
+        tree: &AbsPath,
+        base: &ObjectId,
+        repository: &RepositoryRecord,
+    ) -> Result<Listing, GitError> {
+        let listing = self.list(place, base)?;
         let call = Call::new(Verb::ReadTree, place)
             .settings(&["checkout.workers=2"])
-            .args(["-m", "-u", tree.as_str()])
+            .args(["-m", "-u", base.as_str()])
             .patience(POPULATE);
         match self.run(&call) {
             Ok(_) => Ok(listing),
-            Err(error) => {
-                // git's message names one object at best; the person needs to know that it is about missing ones.
-                let files = listing.entries.values().filter(|entry| entry.mode != EntryMode::Gitlink);
-                let objects: Vec<&ObjectId> = files.map(|entry| &entry.object).collect();
-                match self.absent(place, &objects) {
-                    Ok(missing) if !missing.is_empty() => {
-                        Err(GitError::ObjectsMissing { repository: repository.common_dir.clone(), missing })
-                    }
-                    _ => Err(error),
-                }
-            }
+            Err(error) => Err(self.why_not_populated(place, tree, &listing, repository).unwrap_or(error)),
         }
+    }
+
+    /// The reason that git does not give: it names one missing object at best, and says nothing of a full disk.
+    fn why_not_populated(
+        &self,
+        place: Place<'_>,
+        tree: &AbsPath,
+        listing: &Listing,
+        repository: &RepositoryRecord,
+    ) -> Option<GitError> {
+        let files = listing.entries.values().filter(|entry| entry.mode != EntryMode::Gitlink);
+        let objects: Vec<&ObjectId> = files.map(|entry| &entry.object).collect();
+        let missing = self.absent(place, &objects).ok()?;
+        if !missing.is_empty() {
+            return Some(GitError::ObjectsMissing { repository: repository.common_dir.clone(), missing });
+        }
+        let needed = self.sizes(place, &objects).ok()?.iter().sum();
+        let system = rustix::fs::statvfs(tree.as_path()).ok()?;
+        let free = system.f_bavail.saturating_mul(system.f_frsize);
+        (free < needed).then(|| GitError::NoSpace { path: tree.clone(), needed, free })
     }
 
     /// Holds the populated tree against what was asked for.

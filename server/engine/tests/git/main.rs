@@ -1,6 +1,10 @@
 //! Jobs' trees against real git: made, captured, told from their base, removed.
 #![expect(clippy::unwrap_used, reason = "all of it is test code, the support included")]
 
+mod contents;
+mod formats;
 mod hostile;
 mod ordinary;
+mod refusals;
+mod removal;
 mod support;

@@ -18,6 +18,8 @@ use pactify_engine::git::{Captured, Git, GitError, Places, Prepared};
 use pactify_engine::process::{JobTree, Marker, Patience, VerifiedDead};
 use tempfile::TempDir;
 
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 pub(crate) struct Fixture {
     /// Removed at the end.
     _root: TempDir,
@@ -82,7 +84,7 @@ impl Fixture {
     pub(crate) fn try_plain(&self, directory: &Path, arguments: &[impl AsRef<OsStr>]) -> Output {
         let mut command = Command::new(self.git.program().as_path());
         command.args(arguments).current_dir(directory).env_clear();
-        command.env("PATH", "/usr/bin:/bin").env("HOME", self.root.join("home")).env("LC_ALL", "C");
+        command.env("PATH", PATH).env("HOME", self.root.join("home")).env("LC_ALL", "C");
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_PROTOCOL_FROM_USER", "1");
         command.output().unwrap()
     }
@@ -172,7 +174,7 @@ impl Job {
 
 /// The environment of a person whose home is below `root`, with further variables.
 pub(crate) fn env(root: &Path, variables: &[(&str, &str)]) -> Env {
-    let own = [("PATH", "/usr/bin:/bin".to_owned()), ("HOME", root.join("home").to_str().unwrap().to_owned())];
+    let own = [("PATH", PATH.to_owned()), ("HOME", root.join("home").to_str().unwrap().to_owned())];
     let mut all: Variables = own.iter().map(|(name, value)| ((*name).into(), value.into())).collect();
     all.extend(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())));
     let directories = Directories::under(&absolute(&root.join("home")));

@@ -167,8 +167,7 @@ impl<'a> Walk<'a> {
         let is_directory = kind == FileType::Directory;
         let tracked = self.base.get(path).map(|entry| entry.mode);
         let holds_tracked = is_directory && (self.base.is_directory(path) || tracked == Some(EntryMode::Gitlink));
-        let ignored =
-            parent_ignored || (tracked.is_none() && !holds_tracked && self.ignores.covers(path, is_directory));
+        let ignored = parent_ignored || (tracked.is_none() && self.ignores.covers(path, is_directory));
         if ignored && tracked.is_none() && !holds_tracked {
             return self.count_ignored(path.clone(), is_directory);
         }
