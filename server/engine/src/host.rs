@@ -16,6 +16,7 @@ mod slots;
 mod space;
 mod wire;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io;
@@ -367,8 +368,11 @@ impl Host {
         std::mem::take(&mut self.leftovers)
     }
 
-    fn log_wire(&mut self, direction: &str, line: &str) {
-        self.wire.line(direction, line, &self.redactor);
+    /// Notes what went over the wire, and gives it without secrets.
+    fn log_wire<'l>(&mut self, direction: &str, line: &'l str) -> Cow<'l, str> {
+        let line = self.redactor.redact(line);
+        self.wire.line(direction, &line);
+        line
     }
 
     fn job(&self) -> &JobId {
@@ -426,7 +430,7 @@ fn redacted(event: JournalEvent, redactor: &Redactor) -> JournalEvent {
     fn walk(value: &mut serde_json::Value, redactor: &Redactor) {
         match value {
             serde_json::Value::String(text) => {
-                if let std::borrow::Cow::Owned(clean) = redactor.redact(text) {
+                if let Cow::Owned(clean) = redactor.redact(text) {
                     *text = clean;
                 }
             }

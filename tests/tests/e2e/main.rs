@@ -1,4 +1,5 @@
 //! The end-to-end tests: real processes, real sockets, real harnesses. One binary, one module per subject.
 
+mod hosts;
 mod kit;
 mod transport;

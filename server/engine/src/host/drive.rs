@@ -184,14 +184,9 @@ impl Loop<'_> {
         let pieces = if stream.ended { stream.lines.finish().into_iter().collect() } else { stream.lines.feed(bytes) };
         for piece in pieces {
             let steps = match (piece, source) {
-                (Piece::Line(line), Source::Stdout) => {
-                    self.host.log_wire("<", &line);
-                    self.driver.on_line(&line)
-                }
-                (Piece::Line(line), Source::Stderr) => {
-                    self.host.log_wire("!", &line);
-                    self.driver.on_stderr(&line)
-                }
+                // Before anything is cut: half a secret is a secret that no pattern finds.
+                (Piece::Line(line), Source::Stdout) => self.driver.on_line(&self.host.log_wire("<", &line)),
+                (Piece::Line(line), Source::Stderr) => self.driver.on_stderr(&self.host.log_wire("!", &line)),
                 (Piece::Overlong(bytes), _) => vec![Step::Record(Known::Notice {
                     id: "overlongLine".to_owned(),
                     text: format!("the harness wrote a line of {bytes} bytes, which was left out"),

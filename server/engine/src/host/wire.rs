@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Write as _;
 
 use pactify_core::display;
-use pactify_core::redact::Redactor;
 
 /// The most that is kept of one attempt, in bytes.
 const MAX: u64 = 16 << 20;
@@ -25,14 +24,14 @@ impl WireLog {
         Self { file, left: MAX }
     }
 
-    /// Adds a line: `direction` is `<` for standard output, `!` for standard error, `>` for what we sent.
-    pub(super) fn line(&mut self, direction: &str, line: &str, redactor: &Redactor) {
+    /// Adds a line that holds no secret any more: `direction` is `<` for standard output, `!` for standard error, `>` for what we sent.
+    pub(super) fn line(&mut self, direction: &str, line: &str) {
         let Some(file) = &mut self.file else { return };
         let (head, cut) = match line.get(..line.floor_char_boundary(MAX_LINE)) {
             Some(head) if head.len() < line.len() => (head, " …"),
             _ => (line, ""),
         };
-        let text = format!("{direction} {}{cut}\n", display::neutral(&redactor.redact(head)));
+        let text = format!("{direction} {}{cut}\n", display::neutral(head));
         self.left = self.left.saturating_sub(text.len() as u64);
         let written =
             if self.left == 0 { file.write_all(b"= the log is full\n") } else { file.write_all(text.as_bytes()) };

@@ -1,0 +1,138 @@
+//! An editor as tests see it: a language server on real pipes, with pactify's verbs by name.
+//!
+//! [`Editor::open`] is an editor with our thin client (progress, job notifications); other kinds of editor are made with
+//! [`crate::lsp`] directly. Every wait has a deadline.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+
+use crate::agent::{self, Profile, Step};
+use crate::lsp::{Client, Launch, RpcError};
+use crate::outside;
+use crate::sandbox::Sandbox;
+
+/// How long a job of the scripted agent may take on a busy machine.
+pub const JOB: Duration = Duration::from_secs(60);
+
+/// How often a state is looked at when no notification tells of it.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A running editor session.
+pub struct Editor {
+    client: Client,
+}
+
+impl Editor {
+    /// Opens `folder` in an editor with our thin client.
+    pub fn open(sandbox: &Sandbox, folder: &Path) -> Result<Self> {
+        let mut client = Launch::new(sandbox.command(outside::program("pactify-lsp")?)).arg("--stdio").spawn()?;
+        client.initialize_with(json!({
+            "processId": null,
+            "rootUri": uri(folder),
+            "workspaceFolders": [{"uri": uri(folder), "name": "folder"}],
+            "capabilities": {"window": {"workDoneProgress": true}, "workspace": {"workspaceFolders": true}},
+            "initializationOptions": {"pactify": {"events": true}},
+        }))?;
+        Ok(Self { client })
+    }
+
+    /// The session itself.
+    pub fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// Runs the verb `pactify.<verb>` and gives its result.
+    pub fn run(&mut self, verb: &str, argument: &Value) -> Result<Value> {
+        let params = json!({"command": format!("pactify.{verb}"), "arguments": [argument]});
+        self.client.request("workspace/executeCommand", params)
+    }
+
+    /// Runs a verb that is refused, and gives the error.
+    pub fn refused(&mut self, verb: &str, argument: &Value) -> Result<RpcError> {
+        let params = json!({"command": format!("pactify.{verb}"), "arguments": [argument]});
+        let id = self.client.send_request("workspace/executeCommand", params)?;
+        match self.client.answer(id, JOB)? {
+            Err(error) => Ok(error),
+            Ok(result) => bail!("pactify.{verb} was not refused: {result}"),
+        }
+    }
+
+    /// Delegates a brief and gives the job's id.
+    pub fn delegate(&mut self, brief: &str, more: &Value) -> Result<String> {
+        let mut argument = json!({"brief": brief});
+        if let (Some(argument), Some(more)) = (argument.as_object_mut(), more.as_object()) {
+            argument.extend(more.clone());
+        }
+        let delegated = self.run("delegate", &argument)?;
+        Ok(delegated["jobId"].as_str().context("no jobId")?.to_owned())
+    }
+
+    /// The job as `pactify.status` tells it.
+    pub fn status(&mut self, job: &str) -> Result<Value> {
+        Ok(self.run("status", &json!({"jobId": job}))?["job"].take())
+    }
+
+    /// Waits until the job is in `state`, and gives it.
+    pub fn until(&mut self, job: &str, state: &str) -> Result<Value> {
+        let deadline = Instant::now() + JOB;
+        loop {
+            let status = self.status(job)?;
+            if status["state"] == state {
+                return Ok(status);
+            }
+            if Instant::now() >= deadline || (status["state"] == "finished" && state != "finished") {
+                let events = self.run("events", &json!({"jobId": job}))?;
+                bail!("job {job} is not {state} in time: {status:#}\n{events:#}");
+            }
+            // News, or another look.
+            let _ = self.client.notification("pactify/job/changed", LOOK);
+        }
+    }
+
+    /// Waits for the first event of this type and gives it.
+    pub fn event(&mut self, job: &str, kind: &str) -> Result<Value> {
+        let deadline = Instant::now() + JOB;
+        loop {
+            let list = self.run("events", &json!({"jobId": job, "limit": 1000}))?;
+            let events = list["events"].as_array().context("no events")?;
+            if let Some(event) = events.iter().find(|event| event["event"]["type"] == kind) {
+                return Ok(event["event"].clone());
+            }
+            if Instant::now() >= deadline {
+                bail!("job {job} has no event {kind}: {list:#}");
+            }
+            let _ = self.client.notification("pactify/job/event", LOOK);
+        }
+    }
+
+    /// Previews the job and applies all of it.
+    pub fn apply(&mut self, job: &str) -> Result<Value> {
+        let preview = self.run("diffPreview", &json!({"jobId": job}))?;
+        self.run("apply", &json!({"jobId": job, "changeSet": preview["changeSet"]}))
+    }
+}
+
+/// Makes the scripted agent the sandbox's codex, with these steps for a brief that has none of its own.
+pub fn use_scripted_agent(sandbox: &Sandbox, steps: &[Step]) -> Result<PathBuf> {
+    let profile = Profile { steps: steps.to_vec(), ..Profile::default() };
+    let codex = agent::install(&outside::program("scripted-agent")?, &sandbox.root().join("agent"), &profile)?;
+    configure(sandbox, &format!("[harnesses.codex]\nexecutable = {:?}\n", codex.display().to_string()))?;
+    Ok(codex)
+}
+
+/// Writes the sandbox's pactify configuration.
+pub fn configure(sandbox: &Sandbox, text: &str) -> Result<()> {
+    let folder = sandbox.config_home().join("pactify");
+    std::fs::create_dir_all(&folder)?;
+    // Tests run beside each other on machines with little room: they queue for cores by themselves.
+    let limits = "\n[limits]\nrunning-jobs = 8\nfree-bytes = 1\n";
+    Ok(std::fs::write(folder.join("config.toml"), format!("{text}{limits}"))?)
+}
+
+/// The `file:` URI of a path without characters that need escaping.
+pub fn uri(path: &Path) -> String {
+    format!("file://{}", path.display())
+}

@@ -1,0 +1,212 @@
+//! Jobs as their hosts run them, seen through an editor: ends of every kind, deaths of every process, repair.
+//!
+//! The scripted agent stands in for codex, because codex can't be made to ignore signals or to overrun a pipe.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use pactify_tests::agent::{Step, prompt};
+use pactify_tests::editor::{Editor, use_scripted_agent};
+use pactify_tests::rendezvous;
+use pactify_tests::sandbox::Sandbox;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+/// Steps as they are written.
+fn steps(steps: &Value) -> Vec<Step> {
+    serde_json::from_value(steps.clone()).unwrap()
+}
+
+/// A brief that makes the agent do these steps.
+fn brief(list: &Value) -> String {
+    format!("Do as you are told.\n\n{}", prompt(&steps(list)))
+}
+
+fn write(path: &str, text: &str) -> Value {
+    json!({"write": {"path": path, "content": text}})
+}
+
+fn pid(value: &Value) -> Result<Pid> {
+    let raw = i32::try_from(value.as_i64().context("no pid")?)?;
+    Pid::from_raw(raw).context("pid 0")
+}
+
+#[test]
+fn a_job_is_delegated_previewed_and_applied() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    repository.write("mine.txt", "not committed\n")?;
+    let before = repository.snapshot()?;
+
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate(&brief(&json!([write("new/hello.txt", "hello\n"), {"say": "Done."}])), &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["outcome"], &status["disposition"]), (&json!("succeeded"), &json!("pending")), "{status:#}");
+    assert_eq!(status["finalMessage"], "Done.");
+    assert_eq!(status["changes"], json!({"files": 1, "added": 1, "deleted": 0, "sensitive": 0}));
+    assert_eq!(before.changed_since(&repository.snapshot()?), Vec::<String>::new(), "nothing before the apply");
+
+    let content = editor.run("content", &json!({"jobId": job, "side": "result", "path": "new/hello.txt"}))?;
+    assert_eq!(content["text"], "hello\n");
+    let stale = editor.refused("apply", &json!({"jobId": job, "changeSet": "a".repeat(40)}))?;
+    assert_eq!(stale.data.context("no data")?["code"], "stalePreview");
+
+    let applied = editor.apply(&job)?;
+    assert_eq!(applied["applied"], json!([{"path": "new/hello.txt"}]));
+    assert_eq!(repository.read("new/hello.txt")?, "hello\n");
+    assert_eq!(repository.read("mine.txt")?, "not committed\n");
+    assert_eq!(editor.status(&job)?["disposition"], "applied");
+
+    let moved = editor.run("discard", &json!({"jobId": job}))?;
+    assert_eq!(moved["disposition"], "discarded");
+    assert_eq!(repository.git(&["for-each-ref", "refs/pactify"])?, "");
+    assert_eq!(repository.git(&["worktree", "list", "--porcelain"])?.matches("worktree ").count(), 1);
+    Ok(())
+}
+
+#[test]
+fn a_job_outlives_its_server() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let go = sandbox.root().join("go");
+
+    let mut first = Editor::open(&sandbox, repository.path())?;
+    let wait = json!({"waitFor": [go.display().to_string(), 60.0]});
+    let job = first.delegate(&brief(&json!([write("a.txt", "a\n"), wait, write("b.txt", "b\n")])), &json!({}))?;
+    first.event(&job, "launched")?;
+    first.client().signal(Signal::KILL)?;
+    drop(first);
+    std::fs::write(&go, "")?;
+
+    let mut second = Editor::open(&sandbox, repository.path())?;
+    let status = second.until(&job, "finished")?;
+    assert_eq!(status["outcome"], "succeeded", "{status:#}");
+    second.apply(&job)?;
+    assert_eq!((repository.read("a.txt")?, repository.read("b.txt")?), ("a\n".into(), "b\n".into()));
+    Ok(())
+}
+
+#[test]
+fn a_job_whose_host_dies_is_lost_then_swept_and_captured() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate(&brief(&json!([write("half.txt", "half\n"), "ignoreSignals", "hang"])), &json!({}))?;
+    editor.event(&job, "filesTouched")?;
+    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
+    kill_process(host, Signal::KILL)?;
+    assert!(rendezvous::ends(host, Duration::from_secs(10))?);
+    assert_eq!(editor.status(&job)?["state"], "lost", "at the next look");
+
+    // The next writer command repairs it.
+    let moved = editor.run("cancel", &json!({"jobId": job}))?;
+    assert_eq!(moved["state"], "finished");
+    assert!(rendezvous::ends(agent, Duration::from_secs(10))?, "its processes are swept");
+    let status = editor.status(&job)?;
+    assert_eq!((&status["outcome"], &status["error"]["code"]), (&json!("failed"), &json!("hostLost")), "{status:#}");
+    editor.apply(&job)?;
+    assert_eq!(repository.read("half.txt")?, "half\n");
+    Ok(())
+}
+
+#[test]
+fn a_server_that_starts_repairs_what_it_finds_lost() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+
+    let mut first = Editor::open(&sandbox, repository.path())?;
+    let job = first.delegate(&brief(&json!([write("half.txt", "half\n"), "hang"])), &json!({}))?;
+    first.event(&job, "filesTouched")?;
+    let host = pid(&first.event(&job, "attemptStarted")?["host"]["pid"])?;
+    first.client().signal(Signal::KILL)?;
+    drop(first);
+    kill_process(host, Signal::KILL)?;
+
+    let mut second = Editor::open(&sandbox, repository.path())?;
+    let status = second.until(&job, "finished")?;
+    assert_eq!(status["error"]["code"], "hostLost", "{status:#}");
+    assert_eq!(status["changes"]["files"], 1);
+    Ok(())
+}
+
+#[test]
+fn a_cancel_ends_even_what_does_not_want_to_end() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let escapee = sandbox.root().join("escapee.pid");
+
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let escape = json!({"escape": {"how": ["doubleFork", "setsid", "ignoreSignals"], "pidFile": escapee.display().to_string()}});
+    let list = json!([write("half.txt", "half\n"), escape, {"say": "escaped"}, "ignoreSignals", "hang"]);
+    let job = editor.delegate(&brief(&list), &json!({}))?;
+    editor.event(&job, "message")?;
+    let escapee = pid(&std::fs::read_to_string(&escapee)?.trim().parse::<i64>()?.into())?;
+    editor.run("cancel", &json!({"jobId": job}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(status["outcome"], "cancelled", "{status:#}");
+    assert_eq!(status["changes"]["files"], 1, "what was done is captured");
+    assert!(rendezvous::ends(escapee, Duration::from_secs(5))?);
+    Ok(())
+}
+
+#[test]
+fn jobs_end_as_they_deserve() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+
+    let read_only = json!({"access": "readOnly"});
+    let cases = [
+        (json!([{"say": "nothing to do"}]), json!({}), "noChanges", Value::Null),
+        (json!([{"say": "looked"}]), read_only.clone(), "succeeded", Value::Null),
+        (json!(["ignoreSandbox", write("x", "x\n")]), read_only, "readOnlyViolated", json!("readOnlyViolated")),
+        (json!([{"exit": 0}]), json!({}), "noResult", json!("noResult")),
+        (json!([{"die": 9}]), json!({}), "failed", json!("harnessFailed")),
+        (json!([write("x", "x\n"), "hang"]), json!({"timeoutSeconds": 2}), "timedOut", json!("timedOut")),
+        (json!([write("x", "x\n"), "hang"]), json!({"stallSeconds": 2}), "stalled", json!("stalled")),
+        (json!([{"longLine": 20_000_000}, write("x", "x\n")]), json!({}), "succeeded", Value::Null),
+        (json!([{"emitBytes": "ff00fe0a"}, write("x", "x\n")]), json!({}), "succeeded", Value::Null),
+        (json!([{"flood": 5000}, write("x", "x\n")]), json!({}), "succeeded", Value::Null),
+    ];
+    for (list, more, outcome, code) in cases {
+        let job = editor.delegate(&brief(&list), &more)?;
+        let status = editor.until(&job, "finished")?;
+        assert_eq!(status["outcome"], outcome, "{list}: {status:#}");
+        assert_eq!(status["error"]["code"], code, "{list}: {status:#}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_job_is_refused_inside_a_job_and_without_a_repository() -> Result<()> {
+    let mut sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let plain = sandbox.root().join("plain");
+    std::fs::create_dir(&plain)?;
+    let mut editor = Editor::open(&sandbox, &plain)?;
+    let refused = editor.refused("delegate", &json!({"brief": "x"}))?;
+    assert_eq!(refused.data.context("no data")?["code"], "noRepository");
+    drop(editor);
+
+    sandbox.set("PACTIFY_JOB", "20261129-154512-aaaaaa");
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let refused = editor.refused("delegate", &json!({"brief": "x"}))?;
+    assert_eq!(refused.data.context("no data")?["code"], "refusedInsideJob");
+    Ok(())
+}
