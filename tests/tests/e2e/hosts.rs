@@ -148,7 +148,8 @@ fn a_cancel_ends_even_what_does_not_want_to_end() -> Result<()> {
     let escapee = sandbox.root().join("escapee.pid");
 
     let mut editor = Editor::open(&sandbox, repository.path())?;
-    let escape = json!({"escape": {"how": ["doubleFork", "setsid", "ignoreSignals"], "pidFile": escapee.display().to_string()}});
+    let escape =
+        json!({"escape": {"how": ["doubleFork", "setsid", "ignoreSignals"], "pidFile": escapee.display().to_string()}});
     let list = json!([write("half.txt", "half\n"), escape, {"say": "escaped"}, "ignoreSignals", "hang"]);
     let job = editor.delegate(&brief(&list), &json!({}))?;
     editor.event(&job, "message")?;
