@@ -6,6 +6,8 @@
 #[cfg(windows)]
 compile_error!("pactify does not run on Windows itself: build and use it inside WSL");
 
+pub mod cli;
 pub mod entry;
+mod look;
 pub mod lsp;
 pub mod transport;

@@ -4,10 +4,11 @@
 //! a line appears are the front ends' business.
 
 use super::view::totals_line;
-use super::{JobDetail, JobSummary};
+use super::{EventView, JobDetail, JobSummary};
 use crate::Failure;
 use crate::display::{headline, neutral};
 use crate::job::access::Access;
+use crate::job::event::{AttemptReason, Deadline, Event, ExitRecord, Known};
 use crate::job::outcome::{Disposition, Outcome};
 use crate::job::state::SeenState;
 
@@ -129,6 +130,58 @@ pub fn ending(job: &JobDetail) -> Ending {
     }
 }
 
+/// One event in one line, for a log that a person reads; `None` when only programs care. An event of a newer build is
+/// shown by its name.
+pub fn event(event: &EventView) -> Option<String> {
+    let known = match serde_json::from_value(event.event.clone()) {
+        Ok(Event::Known(known)) => known,
+        Ok(unknown @ Event::Unknown(_)) => return Some(neutral(&unknown.name()).into_owned()),
+        Err(_) => return None,
+    };
+    Some(match known {
+        Known::AttemptStarted { reason: AttemptReason::Run, .. } => "started".to_owned(),
+        Known::AttemptStarted { reason: AttemptReason::Resume, .. } => "resumed".to_owned(),
+        Known::AttemptStarted { reason: AttemptReason::Recovery, .. } => "recovered after its host was gone".to_owned(),
+        Known::TreeReady { .. } => "its tree is ready".to_owned(),
+        Known::Launched { harness_version: Some(version), .. } => {
+            format!("the harness runs ({})", headline(&version, 40))
+        }
+        Known::Launched { .. } => "the harness runs".to_owned(),
+        Known::SessionStarted { model: Some(model), .. } => format!("session with {}", headline(&model, 60)),
+        Known::Message { text } => headline(&text, 400),
+        Known::CommandStarted { command, .. } => format!("$ {}", headline(&command, 200)),
+        Known::CommandEnded { exit_code: Some(code), .. } if code != 0 => format!("exit code {code}"),
+        Known::FilesTouched { paths } => format!("edits {}", headline(&paths.join(", "), 200)),
+        Known::ToolUsed { tool, failed: true } => format!("uses {} (failed)", headline(&tool, 60)),
+        Known::ToolUsed { tool, .. } => format!("uses {}", headline(&tool, 60)),
+        Known::Notice { text, .. } => format!("note: {}", headline(&text, 300)),
+        Known::PermissionRequested { title, .. } => format!("waits for you: {}", headline(&title, 200)),
+        Known::PermissionAnswered { option: Some(option), .. } => format!("answered: {}", headline(&option, 60)),
+        Known::PermissionAnswered { .. } => "nobody answered: denied".to_owned(),
+        Known::CancelRequested => "cancel was asked for".to_owned(),
+        Known::DeadlinePassed { deadline: Deadline::Total } => "its time is over".to_owned(),
+        Known::DeadlinePassed { deadline: Deadline::Stall } => "it was silent for too long".to_owned(),
+        Known::HarnessExited { exit: ExitRecord::Code(code) } => format!("the harness ended with exit code {code}"),
+        Known::HarnessExited { exit: ExitRecord::Signal(signal) } => {
+            format!("the harness was ended by signal {signal}")
+        }
+        Known::Swept { survivors, .. } if !survivors.is_empty() => {
+            format!("processes that could not be ended: {}", headline(&survivors.join(", "), 200))
+        }
+        Known::Captured { result } => format!("captured {}", totals_line(result.totals)),
+        Known::VerificationStarted => "verifies its result".to_owned(),
+        Known::AttemptEnded { outcome, .. } => format!("ended: {}", self::outcome(outcome)),
+        Known::Applied { paths, .. } => format!("applied {} paths", paths.len()),
+        Known::Undone { apply } => format!("apply {apply} was undone"),
+        Known::Discarded => "discarded".to_owned(),
+        Known::SessionStarted { .. }
+        | Known::Reasoning { .. }
+        | Known::CommandEnded { .. }
+        | Known::Usage { .. }
+        | Known::Swept { .. } => return None,
+    })
+}
+
 fn failed(outcome: Outcome, failure: Option<&Failure>) -> Ending {
     match failure {
         Some(failure) => Ending {
@@ -198,6 +251,23 @@ mod tests {
         let error = json!({"code": "loginRequired", "message": "codex is not logged in", "next": "run `codex login`"});
         let ending = ending(&job(json!({"outcome": "failed", "error": error})));
         assert_eq!(ending.next, "run `codex login` (loginRequired)");
+    }
+
+    #[test]
+    fn an_event_is_one_line_or_none() {
+        let cases = [
+            (json!({"type": "message", "text": "Done.\nAll of it."}), Some("Done.")),
+            (json!({"type": "commandStarted", "item": "1", "command": "rm\u{1b}[2J x"}), Some("$ rm\\u{1b}[2J x")),
+            (json!({"type": "commandEnded", "item": "1", "exitCode": 0}), None),
+            (json!({"type": "commandEnded", "item": "1", "exitCode": 2}), Some("exit code 2")),
+            (json!({"type": "teleported", "to": 1}), Some("teleported")),
+            (json!({"type": "usage", "usage": {"inputTokens": 1, "cachedInputTokens": 0, "outputTokens": 1}}), None),
+        ];
+        for (event, expected) in cases {
+            let at = "2026-11-29T15:45:12Z".parse().unwrap();
+            let view = EventView { seq: 1, at, attempt: 1, event: event.clone() };
+            assert_eq!(super::event(&view).as_deref(), expected, "{event}");
+        }
     }
 
     #[test]

@@ -12,23 +12,20 @@ use pactify_core::job::outcome::{Disposition, Outcome};
 use pactify_core::job::state::SeenState;
 use pactify_core::protocol::commands::{JOB_CHANGED, JOB_EVENT};
 use pactify_core::protocol::words::{self, Tone};
-use pactify_core::protocol::{
-    EventView, EventsParams, JobChangedParams, JobDetail, JobEventParams, JobMoved, JobSummary,
-};
+use pactify_core::protocol::{JobChangedParams, JobDetail, JobEventParams, JobMoved, JobSummary};
 use pactify_core::{Failure, JobId};
 use pactify_engine::jobs::Jobs;
 use tokio::task::JoinHandle;
 
 use super::capabilities::ClientFeatures;
 use super::context::Engine;
+use crate::look::Look;
 use crate::transport::{Outbox, Progress};
 
 /// Time between two looks at a busy job.
 const PACE: Duration = Duration::from_millis(100);
-/// How long one look waits for something to happen.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Events per page.
-const PAGE: u32 = 500;
+/// How long one look waits for something to happen. A host that is gone is noticed by the next one.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Looks at a lost job for which a recovery was started, before it is given up.
 const RECOVERY_LOOKS: u32 = 100;
 
@@ -73,13 +70,6 @@ enum Event {
     Looked(Result<Box<Look>, Failure>),
     CancelPressed,
     CancelAnswered(Result<JobMoved, Failure>),
-}
-
-/// What one look found.
-struct Look {
-    job: JobDetail,
-    events: Vec<EventView>,
-    next: u64,
 }
 
 type Looking = Pin<Box<dyn Future<Output = Result<Box<Look>, Failure>> + Send>>;
@@ -233,30 +223,6 @@ impl Follower {
     fn say(&self, tone: MessageType, what: &str, next: &str) {
         let message = format!("{what}. {next}");
         self.outbox.notify::<notification::ShowMessage>(&ShowMessageParams { typ: tone, message });
-    }
-}
-
-impl Look {
-    /// What happened after `after`; with `patience`, once something did.
-    fn at(jobs: &Jobs, job: &JobId, after: u64, patience: Option<Duration>) -> Result<Self, Failure> {
-        let mut events = Vec::new();
-        let mut next = after;
-        if let Some(patience) = patience {
-            let news = jobs.await_events(job, after, patience)?;
-            next = news.next;
-            events = news.events;
-        }
-        loop {
-            let params = EventsParams { job_id: job.to_string(), after: Some(next), limit: Some(PAGE) };
-            let more = jobs.events(&params)?;
-            next = more.next;
-            let is_last = more.events.len() < PAGE as usize;
-            events.extend(more.events);
-            if is_last {
-                break;
-            }
-        }
-        Ok(Self { job: jobs.status(job)?, events, next })
     }
 }
 

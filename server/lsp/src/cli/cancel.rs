@@ -1,0 +1,33 @@
+//! `pactify sub cancel`: ends a job that is not over.
+
+use super::target::JobName;
+use super::{DONE, Ended, Terminal};
+
+/// End a job that is not over; what it did so far is kept
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A job whose host is gone is swept and captured instead.
+
+Examples:
+  pactify sub cancel last
+  pactify sub cancel k3xq2a")]
+pub(super) struct Args {
+    /// The job
+    job: JobName,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, terminal: &Terminal) -> Ended {
+        let job = self.job.find(terminal)?;
+        let moved = terminal.jobs.cancel(&job)?;
+        if self.json {
+            terminal.output.json(&moved);
+        } else {
+            terminal.output.text(&format!("cancelled {job}"));
+        }
+        Ok(DONE)
+    }
+}

@@ -1,0 +1,158 @@
+//! `pactify sub diff`: what a job changed.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+
+use pactify_core::change::ChangeKind;
+use pactify_core::change::sensitive::Tier;
+use pactify_core::path::PathName;
+use pactify_core::protocol::view::totals_line;
+use pactify_core::protocol::{FileChange, Preview, PreviewFormat, PreviewParams};
+use pactify_core::{Failure, FailureCode, JobId, RepoPath};
+
+use super::output::{BAD, CARE, FAINT, GOOD, Output, PLAIN, STRONG};
+use super::target::JobName;
+use super::{DONE, Ended, Terminal};
+
+/// Show what a job changed
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Piped, the patch is exact: `git apply` takes it.
+
+Examples:
+  pactify sub diff
+  pactify sub diff last --stat
+  pactify sub diff last src/parse.rs
+  pactify sub diff k3xq2a --patch > change.patch")]
+pub(super) struct Args {
+    /// The job
+    #[arg(default_value = "last")]
+    job: JobName,
+    /// Only this path of the repository
+    path: Option<OsString>,
+    /// List the paths instead of the lines
+    #[arg(long, conflicts_with = "patch")]
+    stat: bool,
+    /// Print a patch (the default)
+    #[arg(long)]
+    patch: bool,
+    /// Print JSON, with the changed lines
+    #[arg(long, conflicts_with_all = ["stat", "patch"])]
+    pub(super) json: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, terminal: &Terminal) -> Ended {
+        let job = self.job.find(terminal)?;
+        let path = self.path.as_ref().map(path_name).transpose()?;
+        let format = match (self.json, self.stat) {
+            (true, _) => PreviewFormat::Hunks,
+            (_, true) => PreviewFormat::Summary,
+            _ => PreviewFormat::Patch,
+        };
+        let preview = whole(terminal, &job, path, format)?;
+        let output = &terminal.output;
+        match format {
+            PreviewFormat::Hunks => output.json(&preview),
+            PreviewFormat::Summary => print_summary(output, &preview),
+            PreviewFormat::Patch => print_patch(output, &preview),
+        }
+        if preview.truncated {
+            output.note("some of it was too long and is cut; `pactify sub export` has all of it");
+        }
+        Ok(DONE)
+    }
+}
+
+/// A path as the person typed it: relative to the top of the repository, byte for byte.
+pub(super) fn path_name(path: &OsString) -> Result<PathName, Failure> {
+    let path = RepoPath::new(path.clone().into_vec()).map_err(|error| {
+        Failure::new(
+            FailureCode::InvalidParams,
+            error.to_string(),
+            "name a path relative to the top of the repository, as `pactify sub diff --stat` lists it",
+        )
+    })?;
+    Ok(PathName::from(path))
+}
+
+/// A whole preview, of however many pages.
+pub(super) fn whole(
+    terminal: &Terminal,
+    job: &JobId,
+    path: Option<PathName>,
+    format: PreviewFormat,
+) -> Result<Preview, Failure> {
+    let (path, path_bytes) = path.map_or((None, None), |name| (Some(name.path), name.path_bytes));
+    let (cursor, limit) = (None, Some(5000));
+    let mut params = PreviewParams { job_id: job.to_string(), path, path_bytes, format, cursor, limit, show: false };
+    let mut whole = terminal.jobs.preview(&params)?;
+    while let Some(next) = whole.next.take() {
+        params.cursor = Some(next);
+        let page = terminal.jobs.preview(&params)?;
+        if page.change_set != whole.change_set {
+            return Err(Failure::new(FailureCode::StalePreview, "the result changed meanwhile", "ask again"));
+        }
+        whole.files.extend(page.files);
+        whole.truncated |= page.truncated;
+        whole.next = page.next;
+    }
+    Ok(whole)
+}
+
+/// The paths of a preview, and what the capture saw.
+pub(super) fn print_summary(output: &Output, preview: &Preview) {
+    for file in &preview.files {
+        print_file(output, file);
+    }
+    for note in &preview.notes {
+        output.note(&format!("note: {note}"));
+    }
+    output.styled(&[(&totals_line(preview.totals), STRONG)]);
+}
+
+fn print_file(output: &Output, file: &FileChange) {
+    let (letter, style) = match file.kind {
+        ChangeKind::Added => ("A", GOOD),
+        ChangeKind::Modified => ("M", PLAIN),
+        ChangeKind::Deleted => ("D", BAD),
+        ChangeKind::ModeChanged => ("m", PLAIN),
+        ChangeKind::TypeChanged => ("T", CARE),
+    };
+    let binary = if file.binary { "  binary" } else { "" };
+    let tier = match file.tier {
+        Some(Tier::Sensitive) => "  sensitive: it executes by itself later",
+        Some(Tier::BuildInput) => "  builds or tests run it",
+        None => "",
+    };
+    let refused = file.refused.as_ref().map(|why| format!("  never applied: {why}")).unwrap_or_default();
+    output.styled(&[
+        (letter, style),
+        (" ", PLAIN),
+        (&file.path.path, PLAIN),
+        (binary, FAINT),
+        (tier, CARE),
+        (&refused, BAD),
+    ]);
+}
+
+fn print_patch(output: &Output, preview: &Preview) {
+    let patch = preview.patch.as_deref().unwrap_or_default();
+    if !output.is_terminal() {
+        output.exact(patch);
+        return;
+    }
+    for line in patch.lines() {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => GOOD,
+            Some(b'-') => BAD,
+            Some(b'@') => FAINT,
+            Some(b'd') if line.starts_with("diff ") => STRONG,
+            _ => PLAIN,
+        };
+        output.styled(&[(line, style)]);
+    }
+    for note in &preview.notes {
+        output.note(&format!("note: {note}"));
+    }
+}

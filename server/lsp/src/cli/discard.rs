@@ -1,0 +1,56 @@
+//! `pactify sub discard`: gives a result up.
+
+use pactify_core::protocol::view::totals_line;
+use pactify_core::{Failure, FailureCode};
+
+use super::target::JobName;
+use super::{DONE, Ended, Terminal};
+
+/// Give a job's changes up and remove its tree
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Your checkout is not touched, and the job's record stays.
+
+Examples:
+  pactify sub discard last
+  pactify sub discard k3xq2a --yes")]
+pub(super) struct Args {
+    /// The job
+    job: JobName,
+    /// Don't ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Print JSON; needs --yes
+    #[arg(long, requires = "yes")]
+    pub(super) json: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, terminal: &Terminal) -> Ended {
+        let job = self.job.find(terminal)?;
+        let output = &terminal.output;
+        let detail = terminal.jobs.status(&job)?;
+        let pending = detail.summary.changes.filter(|totals| totals.files > 0);
+        if let Some(totals) = pending.filter(|_| !self.yes && detail.summary.disposition.is_open()) {
+            let question = format!("Give up {} of {:?}?", totals_line(totals), detail.summary.title);
+            match output.ask(&question) {
+                Some(true) => {}
+                Some(false) => {
+                    output.note("nothing was discarded");
+                    return Ok(FailureCode::WrongState.exit_code());
+                }
+                None => {
+                    let message = "nobody can be asked whether to give the changes up";
+                    return Err(Failure::new(FailureCode::InvalidParams, message, "look at the diff, then pass --yes"));
+                }
+            }
+        }
+        let moved = terminal.jobs.discard(&job)?;
+        if self.json {
+            output.json(&moved);
+        } else {
+            output.text(&format!("discarded {job}"));
+        }
+        Ok(DONE)
+    }
+}

@@ -1,0 +1,121 @@
+//! `pactify sub list`: jobs, newest first.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use pactify_core::FailureCode;
+use pactify_core::protocol::view::totals_line;
+use pactify_core::protocol::{JobList, StatusParams, words};
+
+use super::output::{BAD, FAINT, GOOD, PLAIN, STRONG};
+use super::{DONE, Ended, Terminal, place};
+
+/// List jobs, newest first
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Shows the jobs of the repository you are in that are not decided yet; outside of
+one, those of all repositories.
+
+Examples:
+  pactify sub list
+  pactify sub list --all --everywhere
+  pactify sub list --json | jq '.jobs[].id'")]
+pub(super) struct Args {
+    /// Also jobs that were applied or discarded
+    #[arg(long)]
+    all: bool,
+    /// Of every repository
+    #[arg(long, conflicts_with = "repo")]
+    everywhere: bool,
+    /// A directory in the repository [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
+    /// At most this many
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, terminal: &Terminal) -> Ended {
+        let repository = if self.everywhere { None } else { Some(place::repository(self.repo.as_deref())?) };
+        let mut params =
+            StatusParams { job_id: None, repository, all: self.all, cursor: None, limit: Some(self.limit) };
+        let list = match terminal.jobs.list(&params) {
+            Err(failure) if failure.code == FailureCode::NoRepository && self.repo.is_none() => {
+                params.repository = None;
+                terminal.jobs.list(&params)?
+            }
+            list => list?,
+        };
+        if self.json {
+            terminal.output.json(&list);
+        } else {
+            print(terminal, &list);
+        }
+        Ok(DONE)
+    }
+}
+
+fn print(terminal: &Terminal, list: &JobList) {
+    let output = &terminal.output;
+    let now = terminal.env().now();
+    for job in &list.jobs {
+        let state = words::state(job);
+        let style = match state {
+            "succeeded" => GOOD,
+            "failed" | "lost" | "timed out" | "stalled" | "read-only violated" | "no result" => BAD,
+            _ => PLAIN,
+        };
+        let mut details = vec![age(now, job.created_at), job.harness.clone()];
+        details.extend(job.changes.map(totals_line));
+        details.extend(words::disposition(job.disposition).map(str::to_owned));
+        output.styled(&[
+            (&job.id, STRONG),
+            ("  ", PLAIN),
+            (&format!("{state:<12}"), style),
+            (&format!(" {}  ", job.title), PLAIN),
+            (&details.join(", "), FAINT),
+        ]);
+    }
+    for job in &list.unreadable {
+        output.note(&format!("{}  cannot be shown: {}: {}", job.job_id, job.failure, job.failure.next));
+    }
+    if list.jobs.is_empty() && list.unreadable.is_empty() {
+        output.note("no jobs here; `pactify sub list --all --everywhere` lists every one");
+    }
+    if list.next.is_some() {
+        output.note("there are more: raise --limit");
+    }
+}
+
+/// How long ago, in the largest unit that fits.
+pub(super) fn age(now: Timestamp, then: Timestamp) -> String {
+    match now.duration_since(then).as_secs().max(0) {
+        seconds @ 0..60 => format!("{seconds} s ago"),
+        seconds @ 60..3600 => format!("{} min ago", seconds / 60),
+        seconds @ 3600..86400 => format!("{} h ago", seconds / 3600),
+        seconds => format!("{} d ago", seconds / 86400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_has_one_unit() {
+        let then: Timestamp = "2026-11-29T12:00:00Z".parse().unwrap();
+        for (now, expected) in [
+            ("2026-11-29T11:59:59Z", "0 s ago"),
+            ("2026-11-29T12:00:59Z", "59 s ago"),
+            ("2026-11-29T12:59:59Z", "59 min ago"),
+            ("2026-11-30T11:00:00Z", "23 h ago"),
+            ("2026-12-09T12:00:00Z", "10 d ago"),
+        ] {
+            assert_eq!(age(now.parse().unwrap(), then), expected);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! `pactify sub retry`: a new job from the brief of an older one.
+
+use super::target::JobName;
+use super::{Ended, Terminal, run};
+
+/// Run a job's brief again, as a new job from the present HEAD
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pactify sub retry last
+  pactify sub retry k3xq2a --detach")]
+pub(super) struct Args {
+    /// The job to repeat
+    job: JobName,
+    /// Print the new job's id and leave it running
+    #[arg(long)]
+    detach: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, terminal: &Terminal) -> Ended {
+        let delegated = terminal.jobs.retry(&self.job.find(terminal)?)?;
+        run::follow(terminal, &delegated, self.detach, self.json)
+    }
+}

@@ -1,0 +1,121 @@
+//! `pactify sub run`: a new job, watched to its end or left running.
+
+use std::path::PathBuf;
+
+use pactify_core::job::Isolation;
+use pactify_core::job::access::Access;
+use pactify_core::protocol::words::ending;
+use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, JobDetail, JobStatus};
+use pactify_core::{Failure, JobId};
+
+use super::output::{FAINT, PLAIN, style_of};
+use super::watch::{Watched, watch};
+use super::{DONE, Ended, Terminal, brief, duration, place};
+
+/// Run a job: an agent works on your brief in a tree of its own
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The brief comes from --brief, else from standard input if something is piped in,
+else from $VISUAL or $EDITOR. The agent's last words go to standard output.
+Ctrl-C asks the job to cancel; a second Ctrl-C leaves it running.
+
+Examples:
+  echo 'Fix the failing test in src/parse.rs' | pactify sub run
+  pactify sub run --read-only --brief question.md
+  pactify sub run codex --model gpt-5.5 --timeout 30m --detach < task.md")]
+pub(super) struct Args {
+    /// The agent CLI to use [default: your configuration's, else codex]
+    harness: Option<String>,
+    /// Let it look, and fail it if it changes anything
+    #[arg(long)]
+    read_only: bool,
+    /// The model to ask for
+    #[arg(long)]
+    model: Option<String>,
+    /// End it after this long: 90s, 30m, 2h
+    #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
+    timeout: Option<u64>,
+    /// End it after this long without a sign of life
+    #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
+    stall: Option<u64>,
+    /// Use a linked worktree of your repository instead of a private git directory
+    #[arg(long)]
+    linked: bool,
+    /// Accepted for scripts; every job works in a worktree
+    #[arg(long, hide = true)]
+    worktree: bool,
+    /// A directory in the repository to work on [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
+    /// The file with the brief; - is standard input
+    #[arg(long, value_name = "FILE")]
+    brief: Option<PathBuf>,
+    /// Print the new job's id and leave it running
+    #[arg(long)]
+    detach: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, terminal: &Terminal) -> Ended {
+        let params = DelegateParams {
+            brief: BriefSource::Text(brief::take(self.brief.as_deref(), terminal.env())?),
+            harness: self.harness,
+            access: self.read_only.then_some(Access::ReadOnly),
+            base: None,
+            repository: Some(place::repository(self.repo.as_deref())?),
+            model: self.model,
+            isolation: self.linked.then_some(Isolation::Linked),
+            timeout_seconds: self.timeout,
+            stall_seconds: self.stall,
+        };
+        let delegated = terminal.jobs.delegate(&params)?;
+        follow(terminal, &delegated, self.detach, self.json)
+    }
+}
+
+/// Watches a new job to its end, unless the person wants only its id.
+pub(super) fn follow(terminal: &Terminal, delegated: &Delegated, detach: bool, json: bool) -> Ended {
+    let output = &terminal.output;
+    for notice in &delegated.notices {
+        output.note(&format!("note: {notice}"));
+    }
+    if detach {
+        if json {
+            output.json(delegated)
+        } else {
+            output.text(&delegated.job_id)
+        }
+        return Ok(DONE);
+    }
+    output.note_styled(&[("job ", FAINT), (&delegated.job_id, PLAIN)]);
+    let job: JobId = delegated.job_id.parse().map_err(|error| Failure::internal(format!("a bad job id: {error}")))?;
+    match watch(terminal, &job)? {
+        Watched::Left => {
+            output.note(&format!("{job} goes on by itself; see it with `pactify sub show {job}`"));
+            Ok(DONE)
+        }
+        Watched::Over(detail) => Ok(tell_end(terminal, *detail, json)),
+    }
+}
+
+fn tell_end(terminal: &Terminal, detail: JobDetail, json: bool) -> u8 {
+    let output = &terminal.output;
+    output.end_status();
+    let ending = ending(&detail);
+    output.note_styled(&[(&ending.what, style_of(ending.tone)), (". ", PLAIN), (&ending.next, PLAIN)]);
+    let JobDetail { summary, final_message, .. } = &detail;
+    if summary.changes.is_some_and(|totals| totals.files > 0) {
+        output.note(&format!("  pactify sub diff {0}\n  pactify sub apply {0}", summary.id));
+    }
+    // A job that is lost for good has no outcome.
+    let code = summary.outcome.map_or(1, pactify_core::job::outcome::Outcome::exit_code);
+    match final_message {
+        _ if json => output.json(&JobStatus { job: detail }),
+        Some(message) => output.text(message.trim_end()),
+        None => {}
+    }
+    code
+}

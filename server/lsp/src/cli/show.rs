@@ -1,0 +1,88 @@
+//! `pactify sub show`: one job, whole.
+
+use pactify_core::protocol::view::totals_line;
+use pactify_core::protocol::{JobDetail, JobStatus, words};
+
+use super::list::age;
+use super::output::{FAINT, STRONG, style_of};
+use super::target::JobName;
+use super::{DONE, Ended, Terminal};
+
+/// Show one job
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A job is named by its id, by the beginning or end of it, or by `last`.
+
+Examples:
+  pactify sub show
+  pactify sub show k3xq2a --json")]
+pub(super) struct Args {
+    /// The job
+    #[arg(default_value = "last")]
+    job: JobName,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, terminal: &Terminal) -> Ended {
+        let job = terminal.jobs.status(&self.job.find(terminal)?)?;
+        if self.json {
+            terminal.output.json(&JobStatus { job });
+        } else {
+            print(terminal, &job);
+        }
+        Ok(DONE)
+    }
+}
+
+fn print(terminal: &Terminal, detail: &JobDetail) {
+    let output = &terminal.output;
+    let job = &detail.summary;
+    output.styled(&[(&job.id, STRONG)]);
+    for (name, value) in fields(detail, &age(terminal.env().now(), job.created_at)) {
+        output.styled(&[(&format!("{name:<12}"), FAINT), (&value, super::output::PLAIN)]);
+    }
+    let ending = words::ending(detail);
+    output.styled(&[(&format!("\n{}", ending.what), style_of(ending.tone))]);
+    output.text(&ending.next);
+    output.styled(&[("\nBrief", STRONG)]);
+    output.text(detail.brief.trim_end());
+    if let Some(message) = &detail.final_message {
+        output.styled(&[("\nAnswer", STRONG)]);
+        output.text(message.trim_end());
+    }
+}
+
+fn fields(detail: &JobDetail, age: &str) -> Vec<(&'static str, String)> {
+    let job = &detail.summary;
+    let mut fields = vec![("state", words::state(job).to_owned())];
+    let mut add = |name, value: Option<String>| fields.extend(value.map(|value| (name, value)));
+    add("result", words::disposition(job.disposition).map(str::to_owned));
+    add("created", Some(format!("{} ({age})", job.created_at)));
+    add(
+        "harness",
+        Some(
+            [Some(job.harness.clone()), detail.harness_version.clone()]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(" "),
+        ),
+    );
+    add("model", detail.actual_model.clone().or_else(|| job.model.clone()));
+    add("repository", Some(job.repository.clone()));
+    add("base", Some(job.base.commit.clone()));
+    add("changes", job.changes.map(totals_line));
+    add("change set", detail.change_set.clone());
+    add("worktree", detail.worktree.clone());
+    add("session", detail.session.clone());
+    add("tokens", job.usage.map(|usage| format!("{} in, {} out", usage.input_tokens, usage.output_tokens)));
+    add("activity", job.activity.clone().filter(|_| job.ended_at.is_none()));
+    add("waits for", job.waiting.as_ref().map(|waiting| waiting.title.clone()));
+    for notice in &job.notices {
+        add("note", Some(notice.clone()));
+    }
+    fields
+}

@@ -1,0 +1,80 @@
+//! The command line as a person types it, and the help that teaches it.
+
+use clap::{CommandFactory as _, Parser as _};
+
+use super::{Command, Part, Program};
+
+fn parse(line: &str) -> Result<Command, clap::Error> {
+    match Program::try_parse_from(line.split(' '))?.part {
+        Part::Sub(command) => Ok(command),
+        Part::Completions(args) => Ok(Command::Completions(args)),
+    }
+}
+
+#[test]
+fn the_definition_holds() {
+    Program::command().debug_assert();
+}
+
+#[test]
+fn what_people_and_scripts_type_is_understood() {
+    for line in [
+        "pactify sub run",
+        "pactify sub run codex --read-only --model m --timeout 30m --stall 90 --json --detach --repo . --brief -",
+        "pactify sub run --worktree",
+        "pactify sub list --all --everywhere --limit 10",
+        "pactify sub show",
+        "pactify sub show last --json",
+        "pactify sub events k3x --follow",
+        "pactify sub diff",
+        "pactify sub diff last src/a.rs --stat",
+        "pactify sub apply last --path a --path b --confirm c --yes --json",
+        "pactify sub discard last -y",
+        "pactify sub cancel last",
+        "pactify sub retry last --detach",
+        "pactify sub export last --branch",
+        "pactify sub export last --branch name",
+        "pactify sub harnesses --json",
+        "pactify sub doctor codex",
+        "pactify sub debug-report",
+        "pactify sub completions bash",
+        "pactify completions zsh",
+    ] {
+        assert!(parse(line).is_ok(), "{line}: {}", parse(line).unwrap_err());
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_as_usage() {
+    for line in [
+        "pactify",
+        "pactify sub",
+        "pactify sub fly",
+        "pactify sub apply",
+        "pactify sub cancel",
+        "pactify sub discard",
+        "pactify sub apply last --json",
+        "pactify sub diff last --stat --patch",
+        "pactify sub run --timeout soon",
+        "pactify sub run --timeout 0",
+        "pactify sub list --limit 0",
+        "pactify sub list --everywhere --repo x",
+        "pactify completions cmd.exe",
+    ] {
+        assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+    }
+}
+
+#[test]
+fn every_command_teaches_by_example() {
+    let mut program = Program::command();
+    let mut sub = program.find_subcommand_mut("sub").unwrap().clone().bin_name("pactify sub");
+    sub.build();
+    let mut help = format!("{}\n", Program::command().term_width(100).render_help());
+    for command in sub.get_subcommands().filter(|command| command.get_name() != "help" && !command.is_hide_set()) {
+        let text = command.clone().term_width(100).render_help().to_string();
+        assert!(text.contains("Example"), "{}", command.get_name());
+        help.push_str(&format!("---- {}\n{text}\n", command.get_name()));
+    }
+    insta::assert_snapshot!(help);
+}

@@ -1,0 +1,123 @@
+//! A job, watched until it is over: one changing line on a terminal, plain lines elsewhere.
+//!
+//! Ctrl-C asks the job to cancel and goes on watching it end; a second one leaves the job alone. The job never
+//! depends on who watches.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use pactify_core::job::state::SeenState;
+use pactify_core::protocol::words;
+use pactify_core::protocol::{JobDetail, JobSummary};
+use pactify_core::{Failure, JobId};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::Terminal;
+use super::output::FAINT;
+use crate::look::Look;
+
+/// How long one look waits for something to happen. A host that is gone is noticed by the next one.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Looks at a lost job for which a recovery was started, before it is given up.
+const RECOVERY_LOOKS: u32 = 100;
+/// Time between them.
+const RECOVERY_PACE: Duration = Duration::from_millis(100);
+
+/// How watching ended.
+pub(super) enum Watched {
+    /// The job is over, or lost for good.
+    Over(Box<JobDetail>),
+    /// The person left it running.
+    Left,
+}
+
+enum Event {
+    Looked(Result<Box<Look>, Failure>),
+    Tick,
+    Interrupt,
+}
+
+type Looking = Pin<Box<dyn Future<Output = Result<Box<Look>, Failure>>>>;
+
+/// Watches `job` from its first event on.
+pub(super) fn watch(terminal: &Terminal, job: &JobId) -> Result<Watched, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::internal(format!("no event loop: {error}")))?;
+    let watched = runtime.block_on(watch_on(terminal, job));
+    // A look may still wait for the job; nothing is lost with it.
+    runtime.shutdown_background();
+    watched
+}
+
+async fn watch_on(terminal: &Terminal, job: &JobId) -> Result<Watched, Failure> {
+    let mut clock = interval(Duration::from_secs(1));
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut looking = look(terminal, job, 0, None);
+    let mut shown: Option<JobSummary> = None;
+    let mut interrupts = 0;
+    let mut recovery_looks = 0;
+    loop {
+        let event = tokio::select! {
+            looked = &mut looking => Event::Looked(looked),
+            _ = clock.tick() => Event::Tick,
+            _ = tokio::signal::ctrl_c() => Event::Interrupt,
+        };
+        match event {
+            Event::Tick => {}
+            Event::Interrupt if interrupts == 0 => {
+                interrupts = 1;
+                terminal.output.note(&format!("cancelling {job}; press Ctrl-C again to leave it running"));
+                ask_to_cancel(terminal, job);
+            }
+            Event::Interrupt => return Ok(Watched::Left),
+            Event::Looked(looked) => {
+                let Look { job: detail, events, next } = *looked?;
+                for line in events.iter().filter_map(words::event) {
+                    terminal.output.note_styled(&[(&line, FAINT)]);
+                }
+                let lost = detail.summary.state == SeenState::Lost;
+                if detail.summary.state == SeenState::Finished || (lost && recovery_looks == RECOVERY_LOOKS) {
+                    return Ok(Watched::Over(Box::new(detail)));
+                }
+                shown = Some(detail.summary);
+                recovery_looks = if lost { recovery_looks + 1 } else { 0 };
+                looking = look(terminal, job, next, lost.then_some(recovery_looks));
+            }
+        }
+        if let Some(job) = &shown {
+            terminal.output.status(&status(job, terminal));
+        }
+    }
+}
+
+/// The next look; at a lost job (for the n-th time), after starting its recovery once.
+fn look(terminal: &Terminal, job: &JobId, after: u64, lost: Option<u32>) -> Looking {
+    let (jobs, job) = (terminal.jobs.clone(), job.clone());
+    Box::pin(async move {
+        if lost.is_some() {
+            tokio::time::sleep(RECOVERY_PACE).await;
+        }
+        let looked = tokio::task::spawn_blocking(move || {
+            if lost == Some(1) {
+                jobs.recover_lost()?;
+            }
+            let patience = (lost.is_none() && after > 0).then_some(PATIENCE);
+            Look::at(&jobs, &job, after, patience).map(Box::new)
+        });
+        looked.await.unwrap_or_else(|error| Err(Failure::internal(format!("a look at the job broke off: {error}"))))
+    })
+}
+
+fn ask_to_cancel(terminal: &Terminal, job: &JobId) {
+    let (jobs, output, job) = (terminal.jobs.clone(), terminal.output.clone(), job.clone());
+    tokio::task::spawn_blocking(move || {
+        if let Err(failure) = jobs.cancel(&job) {
+            output.note(&format!("the job cannot be cancelled: {failure}: {}", failure.next));
+        }
+    });
+}
+
+fn status(job: &JobSummary, terminal: &Terminal) -> String {
+    let seconds = terminal.env().now().duration_since(job.started_at.unwrap_or(job.created_at)).as_secs().max(0);
+    format!("{} · {}:{:02} · {}", words::title(job), seconds / 60, seconds % 60, words::activity(job))
+}
