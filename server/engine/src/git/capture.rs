@@ -10,6 +10,7 @@
 //! rest from it; what is not captured becomes a [`Note`].
 
 mod convert;
+mod entry;
 mod store;
 mod walk;
 mod write;
@@ -179,7 +180,7 @@ fn create(capture: &AbsPath, repository: &RepositoryRecord, base: &Base, rules: 
 /// Opens the tree, if it still is the directory that was recorded.
 fn open_recorded(tree: &TreeRecord) -> Result<OwnedFd, GitError> {
     let replaced = || GitError::TreeReplaced { path: tree.path.clone() };
-    let root = rustix::fs::open(tree.path.as_path(), walk::DIRECTORY, Mode::empty()).map_err(|_| replaced())?;
+    let root = rustix::fs::open(tree.path.as_path(), entry::DIRECTORY, Mode::empty()).map_err(|_| replaced())?;
     let stat = rustix::fs::fstat(&root).map_err(GitError::errno("look at", tree.path.as_path()))?;
     if (stat.st_dev, stat.st_ino) != (tree.device, tree.inode) {
         return Err(replaced());

@@ -1,10 +1,12 @@
-//! Everything that can go wrong with git and with a job's tree, and what a person is told.
+//! Everything that can go wrong with git and with a job's tree. What a person is told of it: [`told`].
+
+mod told;
 
 use std::io;
 use std::path::PathBuf;
 
 use pactify_core::display::{headline, neutral};
-use pactify_core::{AbsPath, Failure, FailureCode, ObjectId};
+use pactify_core::{AbsPath, ObjectId};
 
 use super::version::Version;
 use crate::env::EnvError;
@@ -218,90 +220,6 @@ impl GitError {
         let path = path.into();
         move |source| Self::Objects { action, path, source }
     }
-
-    /// As it is told to people, when it happened during `stage`.
-    pub fn into_failure(self, stage: Stage) -> Failure {
-        let mut failure = Failure::from(self);
-        if failure.code == FailureCode::GitFailed {
-            failure.code = match stage {
-                Stage::Prepare => FailureCode::WorktreeCreateFailed,
-                Stage::Capture => FailureCode::CaptureFailed,
-                Stage::Other => FailureCode::GitFailed,
-            };
-        }
-        failure
-    }
-
-    fn is_out_of_space(&self) -> bool {
-        const TEXT: &str = "No space left on device";
-        match self {
-            Self::NoSpace { .. } => true,
-            Self::Io { source, .. } => {
-                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-            }
-            Self::Failed { message, .. } => message.contains(TEXT) || message.contains("Disk quota exceeded"),
-            Self::Objects { source, .. } => source.message().contains(TEXT),
-            _ => false,
-        }
-    }
-
-    fn code_and_next(&self) -> (FailureCode, &'static str) {
-        use FailureCode as C;
-        const REPEAT: &str = "repair what the message names, then try again";
-        if self.is_out_of_space() {
-            return (C::NoSpace, "free some space on that file system, then try again");
-        }
-        match self {
-            Self::Missing(_) => (C::GitMissing, "install git, or put it on the PATH that the editor starts with"),
-            Self::TooOld { .. } => (C::GitTooOld, "install a newer git, and put it first on PATH"),
-            Self::NotGit { .. } => (C::GitFailed, "put a real git first on PATH"),
-            Self::NoRepository { .. } => {
-                (C::NoRepository, "open a folder of a git repository, or run `git init` there")
-            }
-            Self::InsideJob { .. } => (C::RefusedInsideJob, "open the repository that the job was made from"),
-            Self::Bare { .. } => (C::BareRepository, "open a checkout of it (`git worktree add` makes one)"),
-            Self::DubiousOwnership { .. } => {
-                (C::UnsupportedRepository, "run the `git config` command of the message if you trust the repository")
-            }
-            Self::Unsupported { .. } => (C::UnsupportedRepository, "install a git that knows this repository's format"),
-            Self::Unborn { .. } => (C::UnbornHead, "make a first commit; an empty one is enough"),
-            Self::HeadNamesNothing { .. } => (C::HeadNamesNothing, "check out a branch that exists"),
-            Self::ObjectsMissing { .. } => (
-                C::ObjectsMissing,
-                "run `git fsck`, or fetch what is missing (`git fetch --refetch`, `git checkout .`)",
-            ),
-            Self::ObjectTooLarge { .. } => (C::InvalidParams, "look at the file in the job's tree instead"),
-            Self::BranchRefused { .. } => (C::InvalidParams, "choose another name with `name`"),
-            Self::ProofOfAnotherJob { .. } => (C::Internal, "run `pactify sub doctor`"),
-            Self::RecordDamaged { .. } => {
-                (C::StoreDamaged, "save what you need from the job's tree, then discard the job")
-            }
-            Self::TreeReplaced { .. } => {
-                (C::CaptureFailed, "look at the directory yourself; pactify will not touch it")
-            }
-            Self::Io { .. }
-            | Self::Objects { .. }
-            | Self::NotPopulated { .. }
-            | Self::Failed { .. }
-            | Self::NoSpace { .. } => (C::GitFailed, REPEAT),
-            Self::Run { .. } | Self::Answer { .. } => {
-                (C::GitFailed, "try again; run `pactify sub doctor` if it happens again")
-            }
-        }
-    }
-}
-
-impl From<GitError> for Failure {
-    fn from(error: GitError) -> Self {
-        let (code, next) = error.code_and_next();
-        let mut message = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(source) = cause {
-            message = format!("{message}: {source}");
-            cause = source.source();
-        }
-        Self::new(code, neutral(&message), next)
-    }
 }
 
 fn name_objects(missing: &[String]) -> String {
@@ -310,55 +228,5 @@ fn name_objects(missing: &[String]) -> String {
     match missing.len().saturating_sub(SHOWN) {
         0 => names,
         more => format!("{names} and {more} more"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn path() -> AbsPath {
-        AbsPath::new("/repo").unwrap()
-    }
-
-    #[test]
-    fn every_refusal_has_a_code_of_its_own_and_names_the_thing() {
-        let old = Version::parse("git version 2.30.1").unwrap();
-        for (error, code, words) in [
-            (
-                GitError::TooOld { program: AbsPath::new("/bin/git").unwrap(), found: old },
-                FailureCode::GitTooOld,
-                ["/bin/git", "2.30.1", "2.38.0"],
-            ),
-            (GitError::NoRepository { folder: path() }, FailureCode::NoRepository, ["/repo", "git", "repository"]),
-            (GitError::Unborn { worktree: path() }, FailureCode::UnbornHead, ["/repo", "no commit", "yet"]),
-            (
-                GitError::ObjectsMissing { repository: path(), missing: ["a", "b", "c", "d"].map(String::from).into() },
-                FailureCode::ObjectsMissing,
-                ["a, b, c", "1 more", "/repo"],
-            ),
-            (
-                GitError::Failed { command: "git read-tree".into(), message: "x: No space left on device".into() },
-                FailureCode::NoSpace,
-                ["git read-tree", "No space", "device"],
-            ),
-        ] {
-            let failure = Failure::from(error);
-            assert_eq!(failure.code, code, "{failure:?}");
-            assert!(words.iter().all(|word| failure.message.contains(word)), "{failure:?}");
-        }
-    }
-
-    #[test]
-    fn the_kernel_s_answer_reaches_the_person_and_the_stage_gives_the_code() {
-        let denied = || GitError::io("create", "/repo/x")(io::ErrorKind::PermissionDenied.into());
-        let failure = denied().into_failure(Stage::Prepare);
-        assert_eq!(
-            (failure.code, failure.message.as_str()),
-            (FailureCode::WorktreeCreateFailed, "cannot create /repo/x: permission denied")
-        );
-        assert_eq!(denied().into_failure(Stage::Capture).code, FailureCode::CaptureFailed);
-        let full = GitError::io("write", "/repo/x")(io::ErrorKind::StorageFull.into());
-        assert_eq!(full.into_failure(Stage::Prepare).code, FailureCode::NoSpace);
     }
 }

@@ -8,9 +8,10 @@
 //! Every step that leaves something behind is entered in an [`undo::Undo`] first.
 
 mod linked;
+mod notices;
+mod release;
 mod undo;
 
-use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use pactify_core::job::{Base, Isolation, RepositoryRecord};
 use pactify_core::{AbsPath, ObjectId};
 use rustix::fs::{Mode, OFlags};
 
+pub use self::notices::Notice;
 use self::undo::Undo;
 use super::command::{Call, Place, Verb};
 use super::config::{Layout, Rules, Settings, create_directory, create_file, object_directories};
@@ -39,15 +41,6 @@ pub struct Prepared {
     pub tree: TreeRecord,
     /// What it lacks, compared with the person's checkout.
     pub notices: Vec<Notice>,
-}
-
-/// Something the person should know about the tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// A stable name.
-    pub id: &'static str,
-    /// One sentence.
-    pub text: String,
 }
 
 impl Git {
@@ -222,67 +215,6 @@ impl Git {
             Some(path) => Err(wrong(format!("{path} is not there"))),
             None => Ok(()),
         }
-    }
-
-    fn notices(&self, place: Place<'_>, listing: &Listing, sparse: bool) -> Result<Vec<Notice>, GitError> {
-        let mut notices = Vec::new();
-        let filters = self.filters(place, listing)?;
-        if !filters.is_empty() {
-            let names = filters.into_iter().collect::<Vec<_>>().join(", ");
-            let text = format!(
-                "files with a content filter ({names}) are in the job's tree as the repository stores them: \
-                 no filter is run, so Git LFS files are pointers"
-            );
-            notices.push(Notice { id: "contentFilters", text });
-        }
-        let submodules = listing.entries.values().filter(|entry| entry.mode == EntryMode::Gitlink).count();
-        if submodules > 0 {
-            let text =
-                format!("{submodules} of the repository's entries are submodules; they are empty in the job's tree");
-            notices.push(Notice { id: "submodulesEmpty", text });
-        }
-        if sparse {
-            let text = "the job's tree has the same sparse patterns as the checkout".to_owned();
-            notices.push(Notice { id: "sparseCheckout", text });
-        }
-        Ok(notices)
-    }
-
-    /// The content filters that the base's attributes name.
-    fn filters(&self, place: Place<'_>, listing: &Listing) -> Result<BTreeSet<String>, GitError> {
-        let objects: Vec<&ObjectId> = listing.files_called(b".gitattributes").map(|(_, entry)| &entry.object).collect();
-        if objects.is_empty() {
-            return Ok(BTreeSet::new());
-        }
-        let texts = self.contents(place, &objects)?;
-        let named = |text: &Vec<u8>| {
-            let text = String::from_utf8_lossy(text).into_owned();
-            let names = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-            let names = names.flat_map(str::split_ascii_whitespace).filter_map(|word| word.strip_prefix("filter="));
-            names.map(|name| pactify_core::display::headline(name, 40)).collect::<Vec<_>>()
-        };
-        Ok(texts.iter().flat_map(named).collect())
-    }
-
-    /// Points a ref of the person's repository at `commit`, running no hook.
-    pub(super) fn set_ref(&self, repository: &RepositoryRecord, name: &str, commit: &ObjectId) -> Result<(), GitError> {
-        let arguments = ["--no-deref", name, commit.as_str()];
-        self.run(&Call::new(Verb::UpdateRef, Place::Person(repository)).args(arguments)).map(drop)
-    }
-
-    /// Removes a ref of the person's repository, if it is there, running no hook.
-    pub(super) fn delete_ref(&self, repository: &RepositoryRecord, name: &str) -> Result<(), GitError> {
-        self.run(&Call::new(Verb::UpdateRef, Place::Person(repository)).args(["--no-deref", "-d", name])).map(drop)
-    }
-
-    /// Ends what a job's tree has in the person's repository: the ref that keeps its base, and a linked tree's
-    /// registration. The tree itself goes by [`crate::tree`].
-    ///
-    /// # Errors
-    /// When the repository cannot be changed.
-    pub fn release(&self, places: &Places, repository: &RepositoryRecord) -> Result<(), GitError> {
-        self.unregister(places, repository)?;
-        self.delete_ref(repository, &places.keep_ref())
     }
 }
 

@@ -206,3 +206,22 @@ fn a_repository_with_a_redirected_checkout_is_populated_where_we_say() {
         assert_eq!(fs::read_to_string(victim.join("a")).unwrap(), "mine\n");
     }
 }
+
+#[test]
+fn a_submodule_is_a_repository_like_any_other() {
+    let fixture = Fixture::with(&[("a", "1\n")]);
+    let project = fixture.root.join("project");
+    fs::create_dir(&project).unwrap();
+    fixture.plain(&project, &["init", "-q"]);
+    let from = fixture.repo.display().to_string();
+    fixture.plain(&project, &["-c", "protocol.file.allow=always", "submodule", "add", "-q", &from, "sub"]);
+    for isolation in [Isolation::Private, Isolation::Linked] {
+        let job = fixture.job_in(&project.join("sub"), isolation);
+        assert_eq!(job.repository.git_dir.as_path(), project.join(".git/modules/sub"));
+        let toplevel = fixture.plain(job.tree(), &["rev-parse", "--show-toplevel"]);
+        assert_eq!(Path::new(&toplevel), job.tree());
+        job.write("a", "2\n");
+        assert_eq!(changes(&fixture.capture(&job).change_set), ["M a"]);
+        assert_eq!(fs::read_to_string(project.join("sub/a")).unwrap(), "1\n");
+    }
+}

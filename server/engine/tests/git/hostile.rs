@@ -324,3 +324,17 @@ fn only_the_job_s_own_proof_opens_its_tree() {
     let refused = fixture.git.capture(&proof, &job.places, &job.repository, &job.base, &job.prepared.tree);
     assert!(matches!(refused, Err(GitError::ProofOfAnotherJob { .. })), "{refused:?}");
 }
+
+#[test]
+fn any_number_of_oddities_is_summed_up() {
+    let fixture = Fixture::with(&[("a", "1\n")]);
+    let job = fixture.job();
+    for number in 0..1500 {
+        let path = job.tree().join(format!("pipe{number}"));
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    }
+    let captured = fixture.capture(&job);
+    assert_eq!(captured.change_set.notes.len(), 1001);
+    let last = serde_json::to_string(captured.change_set.notes.last().unwrap()).unwrap();
+    assert!(last.contains("500 more"), "{last}");
+}

@@ -164,3 +164,16 @@ fn giving_a_job_up_ends_its_ref_and_its_registration() {
         fixture.git.release(&one.places, &one.repository).unwrap();
     }
 }
+
+#[test]
+fn a_job_can_be_given_up_when_its_repository_is_gone() {
+    let fixture = Fixture::with(&[("a", "1\n")]);
+    let linked = fixture.root.join("linked");
+    fixture.plain(&fixture.repo, &["worktree", "add", "-q", "--detach", linked.to_str().unwrap()]);
+    let (one, other) = (fixture.job_in(&linked, Isolation::Linked), fixture.job_in(&linked, Isolation::Private));
+    fixture.plain(&fixture.repo, &["worktree", "remove", linked.to_str().unwrap()]);
+    fixture.git.release(&one.places, &one.repository).unwrap();
+    assert_eq!(fixture.plain(&fixture.repo, &["for-each-ref", "refs/pactify"]).lines().count(), 1);
+    fs::rename(&fixture.repo, fixture.root.join("gone")).unwrap();
+    fixture.git.release(&other.places, &other.repository).unwrap();
+}

@@ -14,8 +14,8 @@ use pactify_core::change::EntryMode;
 use pactify_core::job::Base;
 use pactify_core::{AbsPath, ObjectId, RepoPath};
 
+use super::entry::Candidate;
 use super::store::{Trouble, copy_exactly};
-use super::walk::Candidate;
 use super::{Outcome, remove};
 use crate::git::Git;
 use crate::git::command::{Call, Place, Verb, unexpected};

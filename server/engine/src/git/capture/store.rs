@@ -13,7 +13,8 @@ use pactify_core::change::{EntryMode, Note};
 use pactify_core::job::Base;
 use pactify_core::{AbsPath, ObjectId, RepoPath};
 
-use super::walk::{Candidate, Findings};
+use super::entry::Candidate;
+use super::walk::Findings;
 use super::{MAX_FILE_BYTES, MAX_TOTAL_BYTES, Outcome, convert, file_mode, unreadable};
 use crate::git::Git;
 use crate::git::command::{Call, Place, Verb, unexpected};

@@ -20,14 +20,14 @@ use super::super::error::GitError;
 use super::super::ignores::Ignores;
 use super::super::listing::Listing;
 use super::super::manifest::{Fingerprint, Manifest};
+use super::entry::{Candidate, open_below};
 use super::unreadable;
-
-/// How a directory is opened: as that directory or not at all.
-pub(in crate::git) const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// How many ignored files are named.
 const EXAMPLES: usize = 10;
+
+/// How many notes are kept: a job can leave any number of pipes.
+const NOTES: usize = 1000;
 
 /// What a walk found.
 #[derive(Default)]
@@ -41,16 +41,6 @@ pub(super) struct Findings {
     closed: Vec<RepoPath>,
     ignored: u64,
     ignored_examples: Vec<RepoPath>,
-}
-
-/// A file or link whose content is to be looked at.
-pub(super) struct Candidate {
-    pub(super) path: RepoPath,
-    pub(super) is_link: bool,
-    pub(super) executable: bool,
-    pub(super) size: u64,
-    pub(super) links: u64,
-    identity: (u64, u64),
 }
 
 pub(super) struct Walk<'a> {
@@ -92,30 +82,14 @@ impl Findings {
     pub(super) fn into_notes(mut self) -> Vec<Note> {
         if self.ignored > 0 {
             self.ignored_examples.sort();
-            self.notes.push(Note::Ignored { files: self.ignored, examples: self.ignored_examples });
+            self.notes.insert(0, Note::Ignored { files: self.ignored, examples: self.ignored_examples });
+        }
+        if let Some(more) = self.notes.len().checked_sub(NOTES + 1) {
+            self.notes.truncate(NOTES);
+            let why = format!("{} more entries like these are not listed", more + 1);
+            self.notes.push(Note::Unreadable { shown: "…".to_owned(), why });
         }
         self.notes
-    }
-}
-
-impl Candidate {
-    /// Opens it, if it still is the entry that was looked at.
-    pub(super) fn open(&self, root: &OwnedFd) -> io::Result<std::fs::File> {
-        let directory = open_below(root, self.path.parent().as_ref())?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&directory, self.path.file_name(), flags, Mode::empty())?;
-        let stat = rustix::fs::fstat(&file)?;
-        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if !is_file || (stat.st_dev, stat.st_ino) != self.identity {
-            return Err(io::Error::other("it was replaced while it was captured"));
-        }
-        Ok(file.into())
-    }
-
-    /// Where the link leads to, as it is written in it.
-    pub(super) fn target(&self, root: &OwnedFd) -> io::Result<Vec<u8>> {
-        let directory = open_below(root, self.path.parent().as_ref())?;
-        Ok(rustix::fs::readlinkat(&directory, self.path.file_name(), Vec::new())?.into_bytes())
     }
 }
 
@@ -288,15 +262,6 @@ impl<'a> Walk<'a> {
             None => self.found.kept.extend(self.base.entries.keys().cloned()),
         }
     }
-}
-
-/// Opens the directory `path` below `root`, following nothing on the way.
-pub(super) fn open_below(root: &OwnedFd, path: Option<&RepoPath>) -> Result<OwnedFd, Errno> {
-    let mut opened = rustix::fs::openat(root, ".", DIRECTORY, Mode::empty())?;
-    for component in path.into_iter().flat_map(RepoPath::components) {
-        opened = rustix::fs::openat(&opened, OsStr::from_bytes(component), DIRECTORY, Mode::empty())?;
-    }
-    Ok(opened)
 }
 
 fn names(directory: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
