@@ -17,7 +17,7 @@
 
 mod commit;
 mod contents;
-pub mod disk;
+mod disk;
 mod error;
 mod hash;
 mod intent;
@@ -29,6 +29,7 @@ mod recover;
 mod rollback;
 mod stage;
 mod tree;
+pub mod unsaved;
 
 use pactify_core::change::plan::CheckedPlan;
 use pactify_core::failure::{Conflict, ConflictKind};
@@ -36,6 +37,8 @@ use pactify_core::{ChangeSetId, RepoPath};
 use rustix::io::Errno;
 
 pub use self::contents::{Canonical, Contents, Verbatim};
+#[cfg(feature = "fault-injection")]
+pub use self::disk::fault;
 pub use self::error::ApplyError;
 pub use self::intent::{ApplyId, ParseApplyIdError, StageHome};
 pub use self::lock::RepositoryLock;
@@ -78,6 +81,7 @@ pub struct Applied {
 /// Executes `plan` in the checkout of the locked repository.
 ///
 /// `id` names the apply; the caller records it in the job's journal. [`recover`] has to have run under the same lock.
+/// When every chosen path holds its result already, nothing is written and no record is kept.
 ///
 /// # Errors
 /// After every error but [`ApplyError::NotRolledBack`] the checkout is as it was.
@@ -115,9 +119,19 @@ fn apply_with(
     disk: Disk,
 ) -> Result<Applied, ApplyError> {
     let repository = lock.repository();
-    let records = Records::open(lock, &disk)?;
+    let records = Records::open(lock)?;
     if let Some(intent) = recover::pending(&records, lock)?.into_iter().find(|i| i.repository == *repository) {
         return Err(ApplyError::Pending(intent.apply));
+    }
+    if plan.actions().is_empty() {
+        return Ok(Applied {
+            apply: id.clone(),
+            change_set: plan.change_set().clone(),
+            complete: plan.is_complete(),
+            written: vec![],
+            already: plan.already().to_vec(),
+            stage: StageHome::GitDirectory,
+        });
     }
     if records.progress(id).is_some() {
         return Err(ApplyError::Exists(id.clone()));
@@ -125,7 +139,7 @@ fn apply_with(
     let tree = Tree::open(&repository.worktree)
         .map_err(|source| ApplyError::Checkout { path: repository.worktree.clone(), source })?;
     let unusable = |error: Errno| ApplyError::Store { path: repository.git_dir.as_path().into(), source: error.into() };
-    let root = StageRoot::choose(repository, lock.store(), &tree).map_err(unusable)?;
+    let root = StageRoot::choose(repository, lock.store().home(), &tree).map_err(unusable)?;
     let stage = root.create(id, true, &disk).map_err(unusable)?;
     let algorithm = Algorithm::of(plan.change_set().tree());
     let site = Site { tree, stage, disk, algorithm, prefix: repository.prefix.clone() };
@@ -153,7 +167,7 @@ fn apply_with(
 }
 
 /// Commits a recorded intent, or takes it back.
-fn execute(site: &Site, root: &StageRoot, records: &Records, intent: &Intent) -> Result<(), ApplyError> {
+fn execute(site: &Site, root: &StageRoot, records: &Records<'_>, intent: &Intent) -> Result<(), ApplyError> {
     let failure = match commit::commit(site, intent) {
         Err(stopped) => stopped.into(),
         Ok(()) => match records.advance(&intent.apply, Progress::Done, &site.disk) {

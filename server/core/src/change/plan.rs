@@ -170,6 +170,8 @@ impl ChangeSet {
         match observed {
             Observed::Absent => Ok(None),
             Observed::Entry { mode, object } => Ok(Some((*mode, object.clone()))),
+            // Whatever is there or in the way: it is not the file that the job deleted.
+            Observed::Directory { .. } | Observed::Beneath(_) if change.new.is_none() => Ok(None),
             Observed::Directory { foreign: Some(entry) } => {
                 let detail = format!("a directory is there, and {entry} in it stays");
                 Err(conflict(path, ConflictKind::DirectoryInTheWay, detail))
@@ -183,7 +185,6 @@ impl ChangeSet {
                     None => Ok(None),
                 }
             }
-            Observed::Beneath(_) if change.new.is_none() => Ok(None),
             Observed::Beneath(obstacle) => {
                 if self.changes.iter().any(|other| other.path == *obstacle && deleted(other)) {
                     return Ok(None);

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::ApplyId;
 use super::commit::Stopped;
+use crate::store::StoreError;
 
 /// Why an apply did not happen. After every variant but [`ApplyError::NotRolledBack`] the checkout is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +45,9 @@ pub enum ApplyError {
     /// There is a record of an apply of this name already.
     #[error("there is an apply {0} already")]
     Exists(ApplyId),
+    /// The store is out of reach.
+    #[error(transparent)]
+    Unavailable(#[from] StoreError),
     /// A file or directory of the store, or the staging directory, cannot be used.
     #[error("{} cannot be used", .path.display())]
     Store {
@@ -137,6 +141,7 @@ impl From<ApplyError> for Failure {
                 Self::new(FailureCode::WrongState, message, "run the command again; it repairs the checkout first")
             }
             ApplyError::Exists(_) => Self::new(FailureCode::StoreBusy, message, "look at the job again, then apply"),
+            ApplyError::Unavailable(error) => error.into(),
             ApplyError::Store { .. } => Self::new(FailureCode::StoreUnavailable, message, retry),
             ApplyError::Damaged { .. } => {
                 let next = "compare the checkout with `git diff`, then move the named file away";

@@ -9,7 +9,6 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use pactify_core::change::EntryMode;
@@ -21,7 +20,9 @@ use sha2::Digest as _;
 use super::disk::{At, Disk};
 use super::error::ApplyError;
 use super::hash::hex;
-use super::lock::{RepositoryLock, private_directory};
+use super::lock::RepositoryLock;
+use crate::disk::Dir;
+use crate::store::{Area, StoreError};
 
 /// The version that this build writes.
 const FORMAT: u32 = 1;
@@ -185,45 +186,38 @@ impl Intent {
 
 /// The records of all applies of a store.
 #[derive(Debug)]
-pub(super) struct Records {
-    path: PathBuf,
-    directory: File,
+pub(super) struct Records<'a> {
+    home: File,
+    directory: Dir,
     /// Where records are written before they get their name: one directory per repository, so that whoever holds
     /// the repository's lock is alone in it.
-    scratch: File,
+    scratch: &'a Dir,
 }
 
+/// More than the record of a million paths has.
+const MAX_BYTES: u64 = 1 << 30;
 const FRESH: &str = "intent.new";
 
-impl Records {
+impl<'a> Records<'a> {
     /// Opens `applies/` of the store, creating it.
-    pub(super) fn open(lock: &RepositoryLock, disk: &Disk) -> Result<Self, ApplyError> {
+    pub(super) fn open(lock: &'a RepositoryLock) -> Result<Self, ApplyError> {
         let store = lock.store();
-        let path = store.as_path().join("applies");
-        let failed = |source| ApplyError::Store { path: path.clone(), source };
-        if !path.is_dir() {
-            private_directory(&path).map_err(failed)?;
-            let store = File::open(store.as_path()).map_err(failed)?;
-            disk.sync(&store).map_err(|error| failed(error.into()))?;
-        }
-        let directory = File::open(&path).map_err(failed)?;
-        let scratch = File::open(lock.directory()).map_err(failed)?;
-        Ok(Self { path, directory, scratch })
+        let home = File::open(store.home().as_path())
+            .map_err(|source| ApplyError::Store { path: store.home().as_path().to_owned(), source })?;
+        let directory = store.area(Area::Applies)?;
+        Ok(Self { home, directory, scratch: lock.directory() })
     }
 
     /// How far an apply is; `None` when there is no record of it.
     pub(super) fn progress(&self, apply: &ApplyId) -> Option<Progress> {
-        let recorded = |progress: &Progress| self.file(apply, *progress).symlink_metadata().is_ok();
+        let recorded = |progress: &Progress| matches!(self.directory.lookup(&name(apply, *progress)), Ok(Some(_)));
         [Progress::Intent, Progress::Done, Progress::Left].into_iter().find(recorded)
     }
 
     /// The applies that are recorded as being this far.
     pub(super) fn list(&self, progress: Progress) -> Result<Vec<ApplyId>, ApplyError> {
-        let entries = std::fs::read_dir(&self.path).map_err(|source| self.failed(source))?;
         let mut found = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(|source| self.failed(source))?.file_name();
-            let name = name.to_string_lossy();
+        for name in self.directory.names().map_err(StoreError::from)? {
             let id = name.strip_suffix(progress.extension()).and_then(|rest| rest.strip_suffix('.'));
             found.extend(id.and_then(|id| id.parse::<ApplyId>().ok()));
         }
@@ -233,9 +227,11 @@ impl Records {
 
     /// Reads and checks a record.
     pub(super) fn read(&self, apply: &ApplyId, progress: Progress) -> Result<Intent, ApplyError> {
-        let path = self.file(apply, progress);
-        let text = std::fs::read_to_string(&path).map_err(|source| ApplyError::Store { path: path.clone(), source })?;
+        let name = name(apply, progress);
+        let path = self.directory.path().join(&name).as_path().to_owned();
         let damaged = |why: &str| ApplyError::Damaged { path: path.clone(), why: why.into() };
+        let bytes = self.directory.read(&name, MAX_BYTES).map_err(StoreError::from)?;
+        let text = String::from_utf8(bytes).map_err(|_| damaged("it is no text"))?;
         let (digest, body) = text.split_once('\n').ok_or_else(|| damaged("it has no digest"))?;
         if digest != digest_of(body) {
             return Err(damaged("its digest does not fit"));
@@ -284,23 +280,21 @@ impl Records {
         disk.write_all(&file, bytes)?;
         disk.sync(&file)?;
         disk.replace(self.fresh(), self.at(name))?;
-        disk.sync(&self.directory)
+        disk.sync(&self.directory)?;
+        // The first apply of all makes the directory itself.
+        disk.sync(&self.home)
     }
 
     fn fresh(&self) -> At<'_> {
         At { dir: self.scratch.as_fd(), name: FRESH.as_bytes() }
     }
 
-    fn at<'a>(&'a self, name: &'a str) -> At<'a> {
+    fn at<'b>(&'b self, name: &'b str) -> At<'b> {
         At { dir: self.directory.as_fd(), name: name.as_bytes() }
     }
 
-    fn file(&self, apply: &ApplyId, progress: Progress) -> PathBuf {
-        self.path.join(name(apply, progress))
-    }
-
     fn failed(&self, source: io::Error) -> ApplyError {
-        ApplyError::Store { path: self.path.clone(), source }
+        ApplyError::Store { path: self.directory.path().as_path().to_owned(), source }
     }
 }
 

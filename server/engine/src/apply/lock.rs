@@ -5,61 +5,49 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pactify_core::AbsPath;
 use pactify_core::job::RepositoryRecord;
+use rustix::fs::Mode;
 
 use super::error::ApplyError;
+use crate::disk::{Dir, DiskError, FileId, Open};
+use crate::store::{Area, Store, StoreError};
+
+const LOCK: &str = "lock";
 
 /// The right to write to a repository's checkouts, for as long as the value lives.
 #[derive(Debug)]
 pub struct RepositoryLock {
-    store: AbsPath,
+    store: Store,
     repository: RepositoryRecord,
-    identity: Identity,
-    directory: PathBuf,
+    identity: FileId,
+    directory: Dir,
     _file: File,
 }
 
-/// Which directory it is, whatever it is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    device: u64,
-    inode: u64,
-}
-
-impl Identity {
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
-        let metadata = std::fs::metadata(path)?;
-        Ok(Self { device: metadata.dev(), inode: metadata.ino() })
-    }
-
-    fn key(self) -> String {
-        format!("{:x}-{:x}", self.device, self.inode)
-    }
-}
-
 impl RepositoryLock {
-    /// Takes the lock, waiting up to `patience` for another holder. `store` is PACTIFY_HOME.
+    /// Takes the lock, waiting up to `patience` for another holder.
     ///
     /// # Errors
     /// [`ApplyError::Busy`] when the other holder did not let go in time; when the repository or the store is not
     /// there.
-    pub fn acquire(store: &AbsPath, repository: &RepositoryRecord, patience: Duration) -> Result<Self, ApplyError> {
-        let identity = Identity::of(repository.common_dir.as_path())
+    pub fn acquire(store: &Store, repository: &RepositoryRecord, patience: Duration) -> Result<Self, ApplyError> {
+        let identity = identity_of(repository.common_dir.as_path())
             .map_err(|source| ApplyError::Checkout { path: repository.common_dir.clone(), source })?;
-        let directory = store.as_path().join("repos").join(identity.key());
-        let path = directory.join("lock");
-        let mut file = open(&path).map_err(|source| ApplyError::Store { path: path.clone(), source })?;
+        let key = format!("{:x}-{:x}", identity.device, identity.inode);
+        let directory = store.area(Area::Repositories)?.ensure_dir(&key).map_err(StoreError::from)?;
+        let mut file = open(&directory).map_err(StoreError::from)?;
         let start = Instant::now();
         let mut pause = Duration::from_millis(2);
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::Error(source)) => return Err(ApplyError::Store { path, source }),
+                Err(TryLockError::Error(source)) => {
+                    let path = directory.path().join(LOCK).as_path().to_owned();
+                    return Err(ApplyError::Store { path, source });
+                }
                 Err(TryLockError::WouldBlock) if start.elapsed() >= patience => {
                     let (repository, holder) = (repository.worktree.clone(), holder(&mut file));
                     return Err(ApplyError::Busy { repository, holder, waited: patience });
@@ -81,38 +69,38 @@ impl RepositoryLock {
         &self.repository
     }
 
-    pub(super) fn store(&self) -> &AbsPath {
+    pub(super) fn store(&self) -> &Store {
         &self.store
     }
 
     /// The store's directory for this repository. Its name may change when the machine restarts: nothing that has to
     /// be found again may lie there.
-    pub(super) fn directory(&self) -> &Path {
+    pub(super) fn directory(&self) -> &Dir {
         &self.directory
     }
 
     /// Whether `other` is a record of the same repository.
     pub(super) fn covers(&self, other: &RepositoryRecord) -> bool {
         other.common_dir == self.repository.common_dir
-            || Identity::of(other.common_dir.as_path()).is_ok_and(|identity| identity == self.identity)
+            || identity_of(other.common_dir.as_path()).is_ok_and(|identity| identity == self.identity)
     }
 }
 
-/// Creates directories that only the person may use.
-pub(super) fn private_directory(path: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+/// Which directory a path leads to, whatever it is called.
+pub(super) fn identity_of(path: &Path) -> io::Result<FileId> {
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
+    FileId::of_fd(rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::empty())?)
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    private_directory(path.parent().unwrap_or(Path::new("/")))?;
-    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(no_follow).open(path)
+fn open(directory: &Dir) -> Result<File, DiskError> {
+    match directory.file(LOCK, Open::CreateNew) {
+        Err(DiskError::Exists { .. }) => directory.file(LOCK, Open::Append),
+        made => made,
+    }
 }
 
 fn sign(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
-    file.rewind()?;
     write!(file, "{}", std::process::id())
 }
 

@@ -14,6 +14,8 @@ use super::lock::RepositoryLock;
 use super::rollback::{RolledBack, roll_back};
 use super::stage::StageRoot;
 use super::tree::Tree;
+use crate::disk::DiskError;
+use crate::store::StoreError;
 
 /// One interrupted apply, repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,11 +45,11 @@ pub fn recover(lock: &RepositoryLock) -> Result<Vec<Recovered>, ApplyError> {
 /// When the store or the staging directory cannot be written.
 pub fn forget(lock: &RepositoryLock, apply: &ApplyId) -> Result<(), ApplyError> {
     let disk = Disk::new();
-    let records = Records::open(lock, &disk)?;
+    let records = Records::open(lock)?;
     for progress in [Progress::Done, Progress::Left] {
         if records.progress(apply) == Some(progress) {
             let intent = records.read(apply, progress)?;
-            let root = StageRoot::open(&intent.repository, lock.store(), intent.stage);
+            let root = StageRoot::open(&intent.repository, lock.store().home(), intent.stage);
             records.remove(apply, progress, &disk).map_err(|error| store_error(lock, error))?;
             match root.and_then(|root| root.remove(apply, &disk)) {
                 Ok(()) | Err(Errno::NOENT) => {}
@@ -59,7 +61,7 @@ pub fn forget(lock: &RepositoryLock, apply: &ApplyId) -> Result<(), ApplyError> 
 }
 
 pub(super) fn recover_with(lock: &RepositoryLock, disk: Disk) -> Result<Vec<Recovered>, ApplyError> {
-    let records = Records::open(lock, &disk)?;
+    let records = Records::open(lock)?;
     records.tidy(&disk).map_err(|error| store_error(lock, error))?;
     let mut disk = disk;
     let mut recovered = Vec::new();
@@ -77,14 +79,14 @@ pub(super) fn recover_with(lock: &RepositoryLock, disk: Disk) -> Result<Vec<Reco
 }
 
 /// The interrupted applies of the locked repository.
-pub(super) fn pending(records: &Records, lock: &RepositoryLock) -> Result<Vec<Intent>, ApplyError> {
+pub(super) fn pending(records: &Records<'_>, lock: &RepositoryLock) -> Result<Vec<Intent>, ApplyError> {
     let mut pending = Vec::new();
     for apply in records.list(Progress::Intent)? {
         match records.read(&apply, Progress::Intent) {
             Ok(intent) if lock.covers(&intent.repository) => pending.push(intent),
             Ok(_) => {}
             // Another repository's apply ended, well or badly, since the list was read.
-            Err(ApplyError::Store { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(ApplyError::Unavailable(StoreError::Disk(DiskError::Missing { .. }))) => {}
             Err(error) => return Err(error),
         }
     }
@@ -95,7 +97,7 @@ pub(super) fn pending(records: &Records, lock: &RepositoryLock) -> Result<Vec<In
 pub(super) fn conclude(
     site: &Site,
     root: &StageRoot,
-    records: &Records,
+    records: &Records<'_>,
     apply: &ApplyId,
     rolled_back: &RolledBack,
 ) -> rustix::io::Result<Option<PathBuf>> {
@@ -110,14 +112,15 @@ pub(super) fn conclude(
 
 fn repair(
     lock: &RepositoryLock,
-    records: &Records,
+    records: &Records<'_>,
     intent: &Intent,
     disk: Disk,
 ) -> Result<(Recovered, Disk), ApplyError> {
     let repository = &intent.repository;
     let tree = Tree::open(&repository.worktree)
         .map_err(|source| ApplyError::Checkout { path: repository.worktree.clone(), source })?;
-    let root = StageRoot::open(repository, lock.store(), intent.stage).map_err(|error| store_error(lock, error))?;
+    let root =
+        StageRoot::open(repository, lock.store().home(), intent.stage).map_err(|error| store_error(lock, error))?;
     let stage = root.create(&intent.apply, false, &disk).map_err(|error| store_error(lock, error))?;
     let algorithm = Algorithm::of(intent.change_set.tree());
     let site = Site { tree, stage, disk, algorithm, prefix: repository.prefix.clone() };
@@ -134,9 +137,9 @@ fn repair(
 }
 
 /// Removes staging directories of applies that ended before they had a record: nothing of them is in the checkout.
-fn clear_orphans(lock: &RepositoryLock, records: &Records, disk: &Disk) -> Result<(), ApplyError> {
+fn clear_orphans(lock: &RepositoryLock, records: &Records<'_>, disk: &Disk) -> Result<(), ApplyError> {
     for home in [StageHome::GitDirectory, StageHome::Checkout] {
-        let root = match StageRoot::open(lock.repository(), lock.store(), home) {
+        let root = match StageRoot::open(lock.repository(), lock.store().home(), home) {
             Ok(root) => root,
             Err(Errno::NOENT) => continue,
             Err(error) => return Err(store_error(lock, error)),

@@ -1,6 +1,11 @@
 //! Applies to real directories: what is written, what is refused, and that a refusal changes nothing.
 
-mod fixture;
+#[cfg(feature = "fault-injection")]
+mod faults;
+pub(super) mod fixture;
 mod ordinary;
+#[cfg(feature = "fault-injection")]
+mod power;
+mod property;
 mod races;
 mod refusals;

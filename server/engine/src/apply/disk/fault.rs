@@ -1,19 +1,19 @@
-//! Ends the process at a chosen call, or writes down every call. For tests only.
+//! Ends the process at a chosen call, lets something else happen there, or writes down every call. For tests only.
 //!
 //! What is recorded is enough to rebuild, from a copy of the starting state, every state that a power failure can
 //! leave behind: which calls were made, with which bytes, and where synchronisation made them durable.
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard};
 
 use super::{At, Call};
 
-/// When the process ends.
+/// A moment in a series of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kill {
+pub enum Moment {
     /// Just before the call of this number, from 1.
     Before(u64),
     /// Just after it.
@@ -39,60 +39,72 @@ pub enum Logged {
     SyncFileSystem(PathBuf),
 }
 
-#[derive(Debug, Default)]
 struct Watch {
-    kill: Option<Kill>,
+    due: Option<(Moment, Due)>,
     calls: u64,
     log: Option<Vec<Logged>>,
 }
 
-static WATCH: Mutex<Watch> = Mutex::new(Watch { kill: None, calls: 0, log: None });
-
-/// Ends this process by `SIGKILL` at the given call from now on.
-pub fn kill_at(kill: Kill) {
-    let mut watch = watch();
-    (watch.kill, watch.calls) = (Some(kill), 0);
+enum Due {
+    End,
+    Happen(Box<dyn FnOnce()>),
 }
 
-/// Writes down all calls from now on.
+thread_local! {
+    // One per thread: an apply runs on the thread that called it, and tests run beside each other.
+    static WATCH: RefCell<Watch> = const { RefCell::new(Watch { due: None, calls: 0, log: None }) };
+}
+
+/// Ends this process by `SIGKILL` at the given call of this thread, counted from now.
+pub fn kill_at(moment: Moment) {
+    watch(|watch| (watch.due, watch.calls) = (Some((moment, Due::End)), 0));
+}
+
+/// Has something happen at the given call of this thread, counted from now.
+pub fn happen_at(moment: Moment, what: impl FnOnce() + 'static) {
+    watch(|watch| (watch.due, watch.calls) = (Some((moment, Due::Happen(Box::new(what)))), 0));
+}
+
+/// Whether what was to happen has not.
+pub fn is_due() -> bool {
+    watch(|watch| watch.due.take().is_some())
+}
+
+/// Writes down all calls of this thread from now on.
 pub fn record() {
-    let mut watch = watch();
-    (watch.log, watch.calls) = (Some(vec![]), 0);
+    watch(|watch| (watch.log, watch.calls) = (Some(vec![]), 0));
 }
 
 /// The calls written down since [`record`], which ends.
 pub fn recorded() -> Vec<Logged> {
-    watch().log.take().unwrap_or_default()
-}
-
-/// How many calls were made since [`record`] or [`kill_at`].
-pub fn calls() -> u64 {
-    watch().calls
+    watch(|watch| watch.log.take().unwrap_or_default())
 }
 
 pub(super) fn around<T>(call: Call<'_>, run: impl FnOnce() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
-    let number = {
-        let mut watch = watch();
+    let (number, recording) = watch(|watch| {
         watch.calls += 1;
-        watch.calls
-    };
-    let entry = watch().log.is_some().then(|| logged(call));
-    end_if(Kill::Before(number));
+        (watch.calls, watch.log.is_some())
+    });
+    let entry = recording.then(|| logged(call));
+    reach(Moment::Before(number));
     let result = run();
-    end_if(Kill::After(number));
-    if let (Some(entry), true) = (entry, result.is_ok())
-        && let Some(log) = &mut watch().log
-    {
-        log.push(entry);
+    reach(Moment::After(number));
+    if let (Some(entry), true) = (entry, result.is_ok()) {
+        watch(|watch| watch.log.get_or_insert_default().push(entry));
     }
     result
 }
 
-fn end_if(moment: Kill) {
-    if watch().kill == Some(moment) {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-        // Not reached: the signal is delivered before the call returns.
-        std::process::abort();
+fn reach(moment: Moment) {
+    let due = watch(|watch| watch.due.take_if(|(due, _)| *due == moment));
+    match due {
+        None => {}
+        Some((_, Due::Happen(what))) => what(),
+        Some((_, Due::End)) => {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            // Not reached: the signal is delivered before the call returns.
+            std::process::abort();
+        }
     }
 }
 
@@ -123,6 +135,6 @@ fn path_of(file: BorrowedFd<'_>) -> PathBuf {
     std::fs::read_link(link).expect("an open descriptor has a link in /proc")
 }
 
-fn watch() -> MutexGuard<'static, Watch> {
-    WATCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn watch<T>(look: impl FnOnce(&mut Watch) -> T) -> T {
+    WATCH.with_borrow_mut(look)
 }

@@ -15,12 +15,15 @@ use pactify_core::{AbsPath, ChangeSetId, ObjectId, RepoPath};
 
 use super::super::disk::Disk;
 use super::super::hash::Algorithm;
-use super::super::{Applied, ApplyError, ApplyId, Contents, Materials, Recovered, RepositoryLock, Verbatim};
-use super::super::{apply_with, observe, recover};
+use super::super::{Applied, ApplyError, ApplyId, Contents, Materials, RepositoryLock, Verbatim};
+#[cfg(feature = "fault-injection")]
+use super::super::{Recovered, recover};
+use super::super::{apply_with, observe};
+use crate::store::Store;
 
 /// What one path holds. The executable bit belongs to it, other bits do not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Node {
+pub(in crate::apply) enum Node {
     File(Vec<u8>),
     Executable(Vec<u8>),
     Link(Vec<u8>),
@@ -29,64 +32,94 @@ pub(super) enum Node {
 }
 
 /// Paths and what they hold.
-pub(super) type Files = BTreeMap<Vec<u8>, Node>;
+pub(in crate::apply) type Files = BTreeMap<Vec<u8>, Node>;
 
-pub(super) fn file(text: &str) -> Node {
+pub(in crate::apply) fn file(text: &str) -> Node {
     Node::File(text.into())
 }
 
-pub(super) fn executable(text: &str) -> Node {
+pub(in crate::apply) fn executable(text: &str) -> Node {
     Node::Executable(text.into())
 }
 
-pub(super) fn link(target: &str) -> Node {
+pub(in crate::apply) fn link(target: &str) -> Node {
     Node::Link(target.into())
 }
 
-pub(super) fn files<'a>(entries: impl IntoIterator<Item = (&'a str, Node)>) -> Files {
+pub(in crate::apply) fn files<'a>(entries: impl IntoIterator<Item = (&'a str, Node)>) -> Files {
     entries.into_iter().map(|(path, node)| (path.as_bytes().to_vec(), node)).collect()
 }
 
-pub(super) fn path(text: &str) -> RepoPath {
+pub(in crate::apply) fn path(text: &str) -> RepoPath {
     RepoPath::new(text).unwrap()
 }
 
 /// A checkout, its git directory, and a store.
-pub(super) struct Sandbox {
-    folder: tempfile::TempDir,
-    pub(super) repository: RepositoryRecord,
-    pub(super) store: AbsPath,
+pub(in crate::apply) struct Sandbox {
+    root: AbsPath,
+    _folder: Option<tempfile::TempDir>,
+    pub(in crate::apply) repository: RepositoryRecord,
+    pub(in crate::apply) store: Store,
 }
 
 impl Sandbox {
     /// A checkout that holds `files` and a git directory with an index.
-    pub(super) fn new(files: &Files) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+    pub(in crate::apply) fn new(files: &Files) -> Self {
+        Self::in_folder(tempfile::tempdir().unwrap(), files)
+    }
+
+    /// The same in memory, where waiting for the disk takes no time.
+    #[cfg(feature = "fault-injection")]
+    pub(in crate::apply) fn in_memory(files: &Files) -> Self {
+        Self::in_folder(tempfile::tempdir_in("/dev/shm").unwrap(), files)
+    }
+
+    /// The sandbox that another process made.
+    #[cfg(feature = "fault-injection")]
+    pub(in crate::apply) fn existing(root: AbsPath) -> Self {
+        Self::at_root(root, None)
+    }
+
+    fn in_folder(folder: tempfile::TempDir, files: &Files) -> Self {
         let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
-        let worktree = root.join("checkout");
-        let git_dir = worktree.join(".git");
-        std::fs::create_dir_all(git_dir.as_path()).unwrap();
-        std::fs::create_dir(root.join("outside").as_path()).unwrap();
-        std::fs::write(git_dir.join("index").as_path(), "an index that nobody opens").unwrap();
-        let repository =
-            RepositoryRecord { worktree, git_dir: git_dir.clone(), common_dir: git_dir, prefix: String::new() };
-        let sandbox = Self { folder, repository, store: root.join("store") };
-        for (path, node) in files {
-            sandbox.put(path, node);
-        }
+        let sandbox = Self::at_root(root, Some(folder));
+        sandbox.populate(files);
         sandbox
     }
 
-    pub(super) fn at(&self, path: impl AsRef<[u8]>) -> PathBuf {
+    fn at_root(root: AbsPath, folder: Option<tempfile::TempDir>) -> Self {
+        let worktree = root.join("checkout");
+        let git_dir = worktree.join(".git");
+        std::fs::create_dir_all(git_dir.as_path()).unwrap();
+        let repository =
+            RepositoryRecord { worktree, git_dir: git_dir.clone(), common_dir: git_dir, prefix: String::new() };
+        let store = Store::open(&root.join("store")).unwrap();
+        Self { root, _folder: folder, repository, store }
+    }
+
+    fn populate(&self, files: &Files) {
+        std::fs::create_dir_all(self.outside()).unwrap();
+        std::fs::write(self.at(".git/index"), "an index that nobody opens").unwrap();
+        for (path, node) in files {
+            self.put(path, node);
+        }
+    }
+
+    #[cfg(feature = "fault-injection")]
+    pub(in crate::apply) fn root(&self) -> &AbsPath {
+        &self.root
+    }
+
+    pub(in crate::apply) fn at(&self, path: impl AsRef<[u8]>) -> PathBuf {
         self.repository.worktree.as_path().join(OsStr::from_bytes(path.as_ref()))
     }
 
     /// A directory that no apply has any business in.
-    pub(super) fn outside(&self) -> PathBuf {
-        self.folder.path().join("outside")
+    pub(in crate::apply) fn outside(&self) -> PathBuf {
+        self.root.join("outside").as_path().to_owned()
     }
 
-    pub(super) fn put(&self, path: impl AsRef<[u8]>, node: &Node) {
+    pub(in crate::apply) fn put(&self, path: impl AsRef<[u8]>, node: &Node) {
         let at = self.at(path);
         std::fs::create_dir_all(at.parent().unwrap()).unwrap();
         if at.symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()) {
@@ -104,32 +137,43 @@ impl Sandbox {
     }
 
     /// Everything in the checkout but the git directory.
-    pub(super) fn picture(&self) -> Files {
+    pub(in crate::apply) fn picture(&self) -> Files {
         let mut picture = picture(self.repository.worktree.as_path());
         picture.retain(|path, _| path != b".git" && !path.starts_with(b".git/"));
         picture
     }
 
+    /// Everything in the store.
+    #[cfg(feature = "fault-injection")]
+    pub(in crate::apply) fn store_picture(&self) -> Files {
+        picture(self.store.home().as_path())
+    }
+
     /// Everything in the git directory.
-    pub(super) fn git_picture(&self) -> Files {
+    pub(in crate::apply) fn git_picture(&self) -> Files {
         picture(self.repository.git_dir.as_path())
     }
 
-    pub(super) fn lock(&self) -> RepositoryLock {
+    pub(in crate::apply) fn lock(&self) -> RepositoryLock {
         RepositoryLock::acquire(&self.store, &self.repository, Duration::from_secs(5)).unwrap()
     }
 
-    pub(super) fn recover(&self) -> Vec<Recovered> {
+    #[cfg(feature = "fault-injection")]
+    pub(in crate::apply) fn recover(&self) -> Vec<Recovered> {
         recover(&self.lock()).unwrap()
     }
 
     /// Observes, checks and applies, as the façade does.
-    pub(super) fn apply(&self, result: &CapturedResult, selection: &Selection) -> Result<Applied, ApplyError> {
+    pub(in crate::apply) fn apply(
+        &self,
+        result: &CapturedResult,
+        selection: &Selection,
+    ) -> Result<Applied, ApplyError> {
         self.apply_on(result, selection, Disk::new(), || {})
     }
 
     /// The same, with something happening between the check and the apply.
-    pub(super) fn apply_on(
+    pub(in crate::apply) fn apply_on(
         &self,
         result: &CapturedResult,
         selection: &Selection,
@@ -145,22 +189,22 @@ impl Sandbox {
     }
 }
 
-pub(super) fn apply_id(number: u32) -> ApplyId {
+pub(in crate::apply) fn apply_id(number: u32) -> ApplyId {
     ApplyId { job: "20261129-154512-aaaaaa".parse().unwrap(), number }
 }
 
-pub(super) fn everything() -> Selection {
+pub(in crate::apply) fn everything() -> Selection {
     Selection::All { confirmed: vec![] }
 }
 
 /// A captured result: a change set and its contents.
-pub(super) struct CapturedResult {
-    pub(super) set: ChangeSet,
+pub(in crate::apply) struct CapturedResult {
+    pub(in crate::apply) set: ChangeSet,
     objects: BTreeMap<ObjectId, Vec<u8>>,
 }
 
 impl CapturedResult {
-    pub(super) fn between(base: &Files, result: &Files) -> Self {
+    pub(in crate::apply) fn between(base: &Files, result: &Files) -> Self {
         let mut objects = BTreeMap::new();
         let mut entry = |node: Option<&Node>| {
             let (mode, bytes) = match node? {
@@ -187,7 +231,7 @@ impl CapturedResult {
         Self { set: ChangeSet { id, base_tree, changes, notes: vec![] }, objects }
     }
 
-    pub(super) fn paths(&self) -> Vec<RepoPath> {
+    pub(in crate::apply) fn paths(&self) -> Vec<RepoPath> {
         self.set.changes.iter().map(|change| change.path.clone()).collect()
     }
 }
@@ -199,22 +243,23 @@ impl Contents for CapturedResult {
 }
 
 /// The kinds of obstacle, by path.
-pub(super) fn obstacles(error: ApplyError) -> Vec<(String, ConflictKind)> {
+pub(in crate::apply) fn obstacles(error: ApplyError) -> Vec<(String, ConflictKind)> {
     let shown = format!("{error:?}");
     let conflicts: Vec<Conflict> = error.into_conflicts();
     assert!(!conflicts.is_empty(), "{shown}");
     conflicts.into_iter().map(|conflict| (conflict.path.path, conflict.kind)).collect()
 }
 
-pub(super) fn set_bits(path: &Path, bits: u32) {
+pub(in crate::apply) fn set_bits(path: &Path, bits: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(bits)).unwrap();
 }
 
-pub(super) fn bits(path: &Path) -> u32 {
+pub(in crate::apply) fn bits(path: &Path) -> u32 {
     path.symlink_metadata().unwrap().mode() & 0o7777
 }
 
-fn picture(top: &Path) -> Files {
+/// Everything below a directory.
+pub(in crate::apply) fn picture(top: &Path) -> Files {
     let mut picture = Files::new();
     let mut waiting = vec![top.to_owned()];
     while let Some(directory) = waiting.pop() {

@@ -4,11 +4,11 @@ use pactify_core::change::plan::Selection;
 
 use super::super::disk::Disk;
 use super::super::intent::{Progress, Records};
-use super::super::{StageHome, forget};
+use super::super::{StageHome, forget, recover};
 use super::fixture::*;
 
 /// A base, and a result with every kind of change.
-fn every_kind() -> (Files, Files) {
+pub(super) fn every_kind() -> (Files, Files) {
     let base = files([
         ("kept.txt", file("kept")),
         ("changed.txt", file("old")),
@@ -43,7 +43,8 @@ fn every_kind() -> (Files, Files) {
     (base, result)
 }
 
-fn expected(result: &Files) -> Files {
+/// A picture of a checkout that holds exactly these files.
+pub(super) fn expected(result: &Files) -> Files {
     let mut picture = result.clone();
     for path in result.keys() {
         for ancestor in pactify_core::RepoPath::new(path.clone()).unwrap().ancestors() {
@@ -163,14 +164,15 @@ fn old_contents_are_kept_until_the_apply_is_forgotten() {
 
     let held: Vec<Node> = sandbox.git_picture().into_values().filter(|node| *node != Node::Directory).collect();
     assert!(held.contains(&file("old")) && held.contains(&file("was here")), "{held:?}");
-    let records = Records::open(&sandbox.lock(), &Disk::new()).unwrap();
+    let lock = sandbox.lock();
+    let records = Records::open(&lock).unwrap();
     assert_eq!(records.progress(&apply_id(1)), Some(Progress::Done));
     assert_eq!(records.read(&apply_id(1), Progress::Done).unwrap().steps.len(), 2);
 
-    assert_eq!(sandbox.recover(), [], "a finished apply needs no repair");
+    assert_eq!(recover(&lock).unwrap(), [], "a finished apply needs no repair");
     assert_eq!(records.progress(&apply_id(1)), Some(Progress::Done));
 
-    forget(&sandbox.lock(), &apply_id(1)).unwrap();
+    forget(&lock, &apply_id(1)).unwrap();
     assert_eq!(sandbox.git_picture(), files([("index", file("an index that nobody opens"))]));
     assert_eq!(records.progress(&apply_id(1)), None);
 }
