@@ -43,7 +43,7 @@ pub use self::error::ApplyError;
 pub use self::intent::{ApplyId, ParseApplyIdError, StageHome};
 pub use self::lock::RepositoryLock;
 pub use self::observe::observe;
-pub use self::recover::{Recovered, forget, recover};
+pub use self::recover::{Recovered, finished, forget, recover};
 pub use self::rollback::RolledBack;
 
 use self::disk::Disk;

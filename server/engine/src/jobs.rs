@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use pactify_core::{AbsPath, Failure, FailureCode, JobId};
 
+use crate::apply::unsaved::Publisher;
 use crate::env::Env;
 use crate::git::Git;
 use crate::store::Store;
@@ -32,13 +33,15 @@ struct Shared {
     env: Env,
     store: Store,
     git: OnceLock<Git>,
+    /// What this process's editor holds; withdrawn with the last clone.
+    publisher: OnceLock<Publisher>,
 }
 
 impl Jobs {
     /// Opens the store, which is made when absent.
     pub fn open(env: Env) -> Result<Self, Failure> {
         let store = Store::open(env.directories().pactify_home())?;
-        let shared = Shared { env, store, git: OnceLock::new() };
+        let shared = Shared { env, store, git: OnceLock::new(), publisher: OnceLock::new() };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -58,6 +61,14 @@ impl Jobs {
         }
         let git = Git::find(self.env())?;
         Ok(self.shared.git.get_or_init(|| git))
+    }
+
+    fn publisher(&self) -> Result<&Publisher, Failure> {
+        if let Some(publisher) = self.shared.publisher.get() {
+            return Ok(publisher);
+        }
+        let publisher = Publisher::new(self.store())?;
+        Ok(self.shared.publisher.get_or_init(|| publisher))
     }
 }
 

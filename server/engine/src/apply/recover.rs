@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-use super::Site;
 use super::disk::Disk;
 use super::error::ApplyError;
 use super::hash::Algorithm;
@@ -14,6 +13,7 @@ use super::lock::RepositoryLock;
 use super::rollback::{RolledBack, roll_back};
 use super::stage::StageRoot;
 use super::tree::Tree;
+use super::{Applied, Site};
 use crate::disk::DiskError;
 use crate::store::StoreError;
 
@@ -36,6 +36,27 @@ pub struct Recovered {
 /// When a record is unusable or the system refuses a step; what could be repaired is, and the next run continues.
 pub fn recover(lock: &RepositoryLock) -> Result<Vec<Recovered>, ApplyError> {
     recover_with(lock, Disk::new())
+}
+
+/// The apply of this name, if it is in the checkout: for a caller whose process ended before it could say so in the
+/// job's journal.
+///
+/// # Errors
+/// When its record is unusable.
+pub fn finished(lock: &RepositoryLock, apply: &ApplyId) -> Result<Option<Applied>, ApplyError> {
+    let records = Records::open(lock)?;
+    if records.progress(apply) != Some(Progress::Done) {
+        return Ok(None);
+    }
+    let intent = records.read(apply, Progress::Done)?;
+    Ok(Some(Applied {
+        apply: intent.apply,
+        change_set: intent.change_set,
+        complete: intent.complete,
+        written: intent.steps.into_iter().map(|step| step.path).collect(),
+        already: vec![],
+        stage: intent.stage,
+    }))
 }
 
 /// Deletes the record of a finished apply and the old contents that were kept for taking it back. Part of discarding

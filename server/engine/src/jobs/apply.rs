@@ -7,6 +7,7 @@
 use std::io;
 
 use pactify_core::change::plan::Selection;
+use pactify_core::job::RepositoryRecord;
 use pactify_core::job::event::Known;
 use pactify_core::job::outcome::Disposition;
 use pactify_core::path::PathName;
@@ -16,6 +17,7 @@ use pactify_core::{AbsPath, Failure, FailureCode, JobId, ObjectId, RepoPath};
 use super::dispose::BUSY;
 use super::preview::Captured;
 use super::{Jobs, invalid, job_id};
+use crate::apply::unsaved::unsaved;
 use crate::apply::{self, ApplyError, ApplyId, Contents, Materials, RepositoryLock, Verbatim};
 use crate::git::{Objects, capture};
 use crate::host;
@@ -30,47 +32,62 @@ impl Jobs {
         let result = self.result(&job)?;
         refuse_unless_shown(&job, &result, &journal, &params.change_set)?;
 
-        let lock = RepositoryLock::acquire(self.store().home(), &result.spec.repository, BUSY)?;
+        let lock = RepositoryLock::acquire(self.store(), &result.spec.repository, BUSY)?;
         for repaired in apply::recover(&lock)? {
             tracing::warn!(apply = %repaired.apply, left = repaired.rolled_back.left.len(), "an interrupted apply was taken back");
         }
 
-        let checkout = apply::observe(&result.spec.repository, &result.set, &Verbatim, Vec::new())?;
+        self.record_finished(&mut journal, &lock)?;
+
+        let unsaved = unsaved(self.store(), &result.spec.repository)?;
+        let checkout = apply::observe(&result.spec.repository, &result.set, &Verbatim, unsaved)?;
         let plan = result.set.check(&selection, &checkout).map_err(ApplyError::Conflicts)?;
-        let (already, complete) = (plan.already().to_vec(), plan.is_complete());
-        let id = ApplyId { job, number: journal.state().applies + 1 };
+        let id = next_apply(&journal, &job);
         let contents = Captures(&result.objects);
         let applied = apply::apply(plan, &id, Materials { contents: &contents, canonical: &Verbatim }, &lock)?;
-        self.record_applied(&mut journal, &id, &result, complete, &applied.written)?;
+        self.record_applied(&mut journal, &applied)?;
         Ok(Applied {
             apply: id.number,
             applied: applied.written.into_iter().map(PathName::from).collect(),
-            already: already.into_iter().map(PathName::from).collect(),
+            already: applied.already.into_iter().map(PathName::from).collect(),
             disposition: journal.state().disposition,
         })
     }
 
     /// Tells every other pactify process which files this editor holds unsaved text for, until this process ends.
-    pub fn publish_unsaved(&self, _paths: &[AbsPath]) -> Result<(), Failure> {
+    pub fn publish_unsaved(&self, paths: &[AbsPath]) -> Result<(), Failure> {
+        Ok(self.publisher()?.publish(paths)?)
+    }
+
+    /// Deletes what was kept for undoing the job's applies. What cannot be deleted stays, and is in nobody's way.
+    pub(super) fn forget_applies(&self, repository: &RepositoryRecord, journal: &Journal, job: &JobId) {
+        let forgotten = RepositoryLock::acquire(self.store(), repository, BUSY).and_then(|lock| {
+            (1..=journal.state().applies)
+                .try_for_each(|number| apply::forget(&lock, &ApplyId { job: job.clone(), number }))
+        });
+        if let Err(error) = forgotten {
+            tracing::warn!(%job, %error, "old contents of a discarded job's applies are kept");
+        }
+    }
+
+    /// Records applies that were completed by a process that ended before it could.
+    fn record_finished(&self, journal: &mut Journal, lock: &RepositoryLock) -> Result<(), Failure> {
+        let job = journal.lock().job().id().clone();
+        while let Some(applied) = apply::finished(lock, &next_apply(journal, &job))? {
+            self.record_applied(journal, &applied)?;
+        }
         Ok(())
     }
 
-    fn record_applied(
-        &self,
-        journal: &mut Journal,
-        id: &ApplyId,
-        result: &Captured,
-        complete: bool,
-        written: &[RepoPath],
-    ) -> Result<(), Failure> {
-        let applied = Known::Applied {
-            apply: id.number,
-            change_set: result.set.id.clone(),
-            complete,
-            paths: written.iter().map(RepoPath::display).collect(),
+    fn record_applied(&self, journal: &mut Journal, applied: &apply::Applied) -> Result<(), Failure> {
+        let event = Known::Applied {
+            apply: applied.apply.number,
+            change_set: applied.change_set.clone(),
+            complete: applied.complete,
+            paths: applied.written.iter().map(RepoPath::display).collect(),
         };
         let attempt = self.last_attempt(journal)?;
-        journal.append(self.env().now(), attempt, applied).map_err(|error| {
+        journal.append(self.env().now(), attempt, event).map_err(|error| {
             let mut failure = Failure::from(error);
             failure.message =
                 format!("the changes are in your checkout, but not in the job's journal: {}", failure.message);
@@ -78,6 +95,10 @@ impl Jobs {
         })?;
         Ok(())
     }
+}
+
+fn next_apply(journal: &Journal, job: &JobId) -> ApplyId {
+    ApplyId { job: job.clone(), number: journal.state().applies + 1 }
 }
 
 /// Captured contents, for the applier.

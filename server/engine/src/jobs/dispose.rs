@@ -51,6 +51,7 @@ impl Jobs {
                 trash.take(&ours)?;
             }
             journal.append(self.env().now(), attempt, Known::Discarded)?;
+            self.forget_applies(&self.store().job(job)?.spec()?.repository, &journal, job);
             // What cannot be unlinked stays in the trash, out of everybody's way.
             trash.empty()?;
         }

@@ -73,7 +73,7 @@ proptest! {
         flags in any::<bool>(),
     ) {
         let captured = CapturedResult::between(&base, &result);
-        let sandbox = Sandbox::new(&now);
+        let sandbox = Sandbox::in_memory(&now);
         let before = sandbox.picture();
         let chosen: Vec<RepoPath> =
             captured.paths().into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(path, _)| path).collect();
@@ -116,16 +116,16 @@ proptest! {
         (base, result) in any_files().prop_flat_map(|base| (Just(base.clone()), any_edit(base))),
     ) {
         let captured = CapturedResult::between(&base, &result);
-        let sandbox = Sandbox::new(&base);
+        let sandbox = Sandbox::in_memory(&base);
         prop_assume!(!captured.paths().is_empty());
         prop_assume!(sandbox.apply(&captured, &Selection::Paths(captured.paths())).is_ok());
 
-        let oracle = Sandbox::new(&base);
+        let oracle = Sandbox::in_memory(&base);
         std::fs::remove_file(oracle.at(".git/index")).unwrap();
         git(&oracle, &["init", "-q"], b"");
         git(&oracle, &["add", "-A"], b"");
         let base_tree = git(&oracle, &["write-tree"], b"");
-        let made = Sandbox::new(&result);
+        let made = Sandbox::in_memory(&result);
         std::fs::remove_file(made.at(".git/index")).unwrap();
         git(&made, &["init", "-q"], b"");
         git(&made, &["add", "-A"], b"");
