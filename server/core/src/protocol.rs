@@ -408,6 +408,14 @@ wire! {
         pub job_id: String,
     }
 
+    /// Argument of `pactify.resume`.
+    pub struct ResumeParams {
+        /// The job: finished, and not discarded.
+        pub job_id: String,
+        /// What its session is told.
+        pub message: String,
+    }
+
     /// Result of commands that move one job.
     pub struct JobMoved {
         /// The job.

@@ -14,6 +14,7 @@ mod leftovers;
 mod lines;
 mod slots;
 mod space;
+mod turn;
 mod wire;
 
 use std::borrow::Cow;
@@ -22,16 +23,18 @@ use std::fmt::Write as _;
 use std::io;
 use std::process::ExitCode;
 
+use pactify_core::brief::{self, Brief, BriefError};
 use pactify_core::config::Settings;
 use pactify_core::job::JobSpec;
 use pactify_core::job::event::{AttemptReason, Event as JournalEvent, HostRecord, Known, ProcessRecord};
 use pactify_core::job::state::{JobState, Phase};
 use pactify_core::redact::Redactor;
-use pactify_core::{AttemptNo, Failure, JobId};
+use pactify_core::{AbsPath, AttemptNo, Failure, JobId};
 use tokio::sync::mpsc;
 
 use self::control::{Reply, Request};
 use self::drive::Event;
+use self::turn::Turn;
 use self::wire::WireLog;
 use crate::disk::{Dir, DiskError, Open};
 use crate::env::{Env, EnvError};
@@ -51,11 +54,16 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The first argument that makes our binary a host.
 const ARGUMENT: &str = "__host";
 
+/// Where a resume's message is left.
+const MESSAGE: &str = "message";
+
 /// What a host is started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Errand {
     /// The job's first run.
     Run,
+    /// A further turn, with the message that [`leave_message`] left.
+    Resume,
     /// Repairing a job whose host died.
     Recover,
 }
@@ -110,6 +118,8 @@ pub(crate) enum HostError {
     Socket(#[from] SocketError),
     #[error("a step of ours panicked")]
     Panicked(#[from] tokio::task::JoinError),
+    #[error("the message of a resume is unusable")]
+    Message(#[source] BriefError),
     #[error("{0:?} is not a host's command line")]
     Arguments(Vec<OsString>),
 }
@@ -130,10 +140,16 @@ pub(crate) fn start(env: &Env, lock: JobLock, errand: Errand) -> Result<ProcessI
     let log = job.dir().file("host.log", Open::AppendOrCreate)?;
     let word = match errand {
         Errand::Run => "run",
+        Errand::Resume => "resume",
         Errand::Recover => "recover",
     };
     let arguments = [ARGUMENT, word, job.id().as_str()].map(OsString::from).to_vec();
     Ok(detach::spawn_host(env, HostStart { arguments, lock: lock.into_file(), log })?)
+}
+
+/// Leaves what a resumed session is told, for the host that is started next.
+pub(crate) fn leave_message(lock: &JobLock, message: &Brief) -> Result<(), DiskError> {
+    lock.job().dir().replace(MESSAGE, message.as_str().as_bytes(), true)
 }
 
 /// Why no host was started.
@@ -191,6 +207,7 @@ fn parse(arguments: &[OsString]) -> Option<(Errand, JobId)> {
     let [word, id] = arguments else { return None };
     let errand = match word.to_str()? {
         "run" => Errand::Run,
+        "resume" => Errand::Resume,
         "recover" => Errand::Recover,
         _ => return None,
     };
@@ -201,7 +218,11 @@ async fn live(env: Env, store: Store, lock: JobLock, errand: Errand) -> Result<(
     let mut host = Host::open(env, store, lock)?;
     host.listen()?;
     match errand {
-        Errand::Run => attempt::run(&mut host).await?,
+        Errand::Run => attempt::run(&mut host, Turn::First).await?,
+        Errand::Resume => {
+            let message = host.message()?;
+            attempt::run(&mut host, Turn::Further(message)).await?;
+        }
         Errand::Recover => attempt::recover(&mut host).await?,
     }
     host.tidy();
@@ -337,6 +358,17 @@ impl Host {
 
     fn cancelled(&self) -> bool {
         self.cancel != Cancel::No
+    }
+
+    /// What this turn is told.
+    fn message(&self) -> Result<Brief, HostError> {
+        let text = self.dir().dir().read(MESSAGE, brief::MAX_BYTES as u64)?;
+        Brief::new(String::from_utf8_lossy(&text)).map_err(HostError::Message)
+    }
+
+    /// `PACTIFY_HOME`.
+    fn home(&self) -> AbsPath {
+        self.store.home().clone()
     }
 
     /// The directory of slots, one lock file each.

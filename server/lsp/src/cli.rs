@@ -19,6 +19,7 @@ mod harnesses;
 mod list;
 mod output;
 mod place;
+mod resume;
 mod retry;
 mod run;
 mod show;
@@ -77,6 +78,7 @@ enum Command {
     Apply(apply::Args),
     Discard(discard::Args),
     Cancel(cancel::Args),
+    Resume(resume::Args),
     Retry(retry::Args),
     Export(export::Args),
     Harnesses(harnesses::Args),
@@ -141,6 +143,7 @@ impl Command {
             Self::Apply(args) => args.run(terminal),
             Self::Discard(args) => args.run(terminal),
             Self::Cancel(args) => args.run(terminal),
+            Self::Resume(args) => args.run(terminal),
             Self::Retry(args) => args.run(terminal),
             Self::Export(args) => args.run(terminal),
             Self::Harnesses(args) => args.run(terminal),
@@ -161,6 +164,7 @@ impl Command {
             | Self::Apply(apply::Args { json, .. })
             | Self::Discard(discard::Args { json, .. })
             | Self::Cancel(cancel::Args { json, .. })
+            | Self::Resume(resume::Args { json, .. })
             | Self::Retry(retry::Args { json, .. })
             | Self::Export(export::Args { json, .. })
             | Self::Harnesses(harnesses::Args { json })

@@ -211,3 +211,28 @@ fn a_job_is_refused_inside_a_job_and_without_a_repository() -> Result<()> {
     assert_eq!(refused.data.context("no data")?["code"], "refusedInsideJob");
     Ok(())
 }
+
+#[test]
+fn a_finished_job_goes_on_in_its_session_and_tree() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
+    let first = editor.until(&job, "finished")?;
+
+    let more = brief(&json!([write("b.txt", "b\n"), {"say": "And b."}]));
+    editor.run("resume", &json!({"jobId": job, "message": more}))?;
+    let second = editor.until(&job, "finished")?;
+    assert_eq!((&second["attempt"], &second["outcome"]), (&json!(2), &json!("succeeded")), "{second:#}");
+    assert_eq!(second["session"], first["session"]);
+    assert_eq!(second["changes"]["files"], 2);
+    editor.apply(&job)?;
+    assert_eq!((repository.read("a.txt")?, repository.read("b.txt")?), ("a\n".into(), "b\n".into()));
+
+    editor.run("discard", &json!({"jobId": job}))?;
+    let refused = editor.refused("resume", &json!({"jobId": job, "message": "again"}))?;
+    assert_eq!(refused.data.context("no data")?["code"], "wrongState");
+    Ok(())
+}

@@ -26,6 +26,7 @@ pub const ALL: &[Command] = &[
     command("pactify.apply", "pactify/job/apply", "ApplyParams", &["Applied"]),
     command("pactify.cancel", "pactify/job/cancel", "JobParams", &["JobMoved"]),
     command("pactify.discard", "pactify/job/discard", "JobParams", &["JobMoved"]),
+    command("pactify.resume", "pactify/job/resume", "ResumeParams", &["JobMoved"]),
     command("pactify.retry", "pactify/job/retry", "JobParams", &["Delegated"]),
     command("pactify.openWorktree", "pactify/job/openWorktree", "JobParams", &["Worktree"]),
     command("pactify.export", "pactify/job/export", "ExportParams", &["Exported"]),

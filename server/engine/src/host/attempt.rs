@@ -4,16 +4,15 @@
 //! (the attempt is then *lost*, and the next recovery repairs it). A result is captured only with the proof that nothing
 //! of the job runs any more.
 
-use pactify_core::harness::{Conclusion, Harness, Launch, Places, Request, registry};
-use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
+use pactify_core::harness::Conclusion;
 use pactify_core::job::event::{AttemptReason, Deadline, Known, ProcessRecord, TreeRecord};
 use pactify_core::job::outcome::{Observed, Verdict, conclude};
-use pactify_core::{AbsPath, Failure, FailureCode};
+use pactify_core::{Failure, FailureCode};
 
-use super::drive::{Driven, LEFTOVERS, Running, drive};
-use super::{Host, HostError, launch, leftovers, slots, space};
+use super::drive::{Driven, LEFTOVERS, drive};
+use super::turn::{self, Turn};
+use super::{Host, HostError, leftovers, slots};
 use crate::git::{Git, Stage};
-use crate::harness;
 use crate::process::{JobTree, Marker, NotDead, ProcessIdentity, VerifiedDead};
 
 /// What an attempt's work came to, before it is decided.
@@ -35,11 +34,14 @@ impl Work {
     }
 }
 
-/// The job's first run.
-pub(super) async fn run(host: &mut Host) -> Result<(), HostError> {
+/// The job's first run, or a further turn of its session.
+pub(super) async fn run(host: &mut Host, turn: Turn) -> Result<(), HostError> {
     let slot = slots::wait(host).await?;
-    host.open_attempt(AttemptReason::Run)?;
-    let work = if host.cancelled() { Work::not_begun() } else { work(host).await? };
+    host.open_attempt(match turn {
+        Turn::First => AttemptReason::Run,
+        Turn::Further(_) => AttemptReason::Resume,
+    })?;
+    let work = if host.cancelled() { Work::not_begun() } else { work(host, &turn).await? };
     drop(slot);
     end(host, work)
 }
@@ -60,7 +62,8 @@ pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
     match swept(host, dead)? {
         Err(failure) => work.failure = Some(failure),
         Ok(dead) => match tree {
-            None => {}
+            // It died while it made the tree: nothing ever ran in there.
+            None => turn::unmake(host).await?,
             Some(tree) => capture(host, dead, tree, &mut work).await?,
         },
     }
@@ -70,15 +73,15 @@ pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
     end(host, work)
 }
 
-async fn work(host: &mut Host) -> Result<Work, HostError> {
-    let tree = match prepare_tree(host).await? {
+async fn work(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
+    let tree = match turn::tree(host, turn).await? {
         Ok(tree) => tree,
         Err(failure) => return Ok(Work::failed(failure)),
     };
     if host.cancelled() {
         return Ok(Work::not_begun());
     }
-    let running = match start(host).await? {
+    let running = match turn::start(host, turn).await? {
         Ok(Some(running)) => running,
         Ok(None) => return Ok(Work::not_begun()),
         Err(failure) => return Ok(Work::failed(failure)),
@@ -92,102 +95,6 @@ async fn work(host: &mut Host) -> Result<Work, HostError> {
         }
     }
     Ok(work)
-}
-
-async fn prepare_tree(host: &mut Host) -> Result<Result<TreeRecord, Failure>, HostError> {
-    let (env, spec, job) = (host.env().clone(), host.spec().clone(), host.dir().clone());
-    let (places, free) = (host.places(), host.settings().free_bytes);
-    let prepared = host
-        .away(move || -> Result<_, Failure> {
-            space::require(job.path(), free)?;
-            job.dir().ensure_dir("home")?;
-            job.dir().ensure_dir("tmp")?;
-            let git = Git::find(&env)?;
-            let prepared = git.prepare(&places, &spec.repository, &spec.base, spec.isolation);
-            prepared.map_err(|error| error.into_failure(Stage::Prepare))
-        })
-        .await?;
-    match prepared {
-        Err(failure) => Ok(Err(failure)),
-        Ok(prepared) => {
-            for notice in prepared.notices {
-                host.record(Known::Notice { id: notice.id.to_owned(), text: notice.text })?;
-            }
-            host.record(Known::TreeReady { tree: prepared.tree.clone() })?;
-            Ok(Ok(prepared.tree))
-        }
-    }
-}
-
-/// Plans and starts the harness; nothing when a cancel came first.
-async fn start(host: &mut Host) -> Result<Result<Option<Running>, Failure>, HostError> {
-    let spec = host.spec().clone();
-    let Some(harness) = registry::find(&spec.harness) else {
-        let message = format!("this pactify has no harness called {}", spec.harness);
-        let next = "use the pactify that made the job, or retry with another harness";
-        return Ok(Err(Failure::new(FailureCode::HarnessNotFound, message, next)));
-    };
-    let version = {
-        let (env, spec) = (host.env().clone(), spec.clone());
-        host.away(move || harness::version(&env, harness, &spec.settings, &spec.executable)).await?
-    };
-    let version = match version {
-        Ok(version) => version,
-        Err(failure) => return Ok(Err(failure)),
-    };
-    let places = harness_places(host, harness);
-    let request = Request {
-        job: &spec.id,
-        brief: &spec.brief,
-        executable: &spec.executable,
-        settings: &spec.settings,
-        model: spec.model.as_deref().or(spec.settings.model.as_deref()),
-        places: &places,
-        resume: None,
-        version: version.as_deref(),
-    };
-    let launch = match plan(harness, &request, spec.access) {
-        Ok(launch) => launch,
-        Err(failure) => return Ok(Err(failure)),
-    };
-    let environment = launch::environment(host.env(), &launch, &Marker::of(&spec.id));
-    let prepared = {
-        let (environment, launch) = (environment.clone(), launch.clone());
-        let roots = [places.home.clone(), places.tmp.clone()];
-        host.away(move || launch::prepare(&launch, &roots.each_ref(), &environment)).await?
-    };
-    if let Err(error) = prepared {
-        return Ok(Err(error.into_failure(harness, &request)));
-    }
-    if host.cancelled() {
-        return Ok(Ok(None));
-    }
-    let (child, pipes) = match launch::invocation(&launch, environment).start() {
-        Ok(started) => started,
-        Err(error) => {
-            let next = "see that the harness runs in a terminal, then retry";
-            return Ok(Err(Failure::new(FailureCode::LaunchFailed, super::chain(&error), next)));
-        }
-    };
-    let running = Running { child, pipes, driver: harness.driver(&request), stdin: launch.stdin };
-    host.record(Known::Launched { leader: running.child.identity().into(), harness_version: version })?;
-    host.keep_leftovers(launch.leftovers);
-    Ok(Ok(Some(running)))
-}
-
-fn harness_places(host: &Host, harness: &dyn Harness) -> Places {
-    let (job, env) = (host.dir(), host.env());
-    let person_state = harness.home_variable().and_then(|name| AbsPath::new(env.variable(name)?).ok());
-    let user_home = Some(env.directories().home().clone());
-    Places { tree: job.tree(), home: job.home(), tmp: job.tmp(), user_home, person_state }
-}
-
-fn plan(harness: &dyn Harness, request: &Request<'_>, access: Access) -> Result<Launch, Failure> {
-    let tree = request.places.tree.clone();
-    Ok(match access {
-        Access::Write => harness.plan_write(request, WriteGrant { tree, network: true })?.into_launch(),
-        Access::ReadOnly => harness.plan_read_only(request, ReadGrant { tree })?.into_launch(),
-    })
 }
 
 /// Records what a sweep came to.

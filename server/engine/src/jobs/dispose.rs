@@ -4,13 +4,14 @@
 
 use std::time::{Duration, Instant};
 
+use pactify_core::brief::Brief;
 use pactify_core::job::event::Known;
 use pactify_core::job::outcome::Disposition;
 use pactify_core::job::state::{Phase, SeenState};
-use pactify_core::protocol::JobMoved;
+use pactify_core::protocol::{JobMoved, ResumeParams};
 use pactify_core::{Failure, FailureCode, JobId};
 
-use super::Jobs;
+use super::{Jobs, invalid, job_id};
 use crate::git::Places;
 use crate::host::control::{self, Reply, Request};
 use crate::host::{self, Errand};
@@ -33,6 +34,30 @@ impl Jobs {
             _ => self.ask_to_cancel(job)?,
         }
         self.moved(job)
+    }
+
+    /// Goes on with a finished job: the same session and tree, another message.
+    pub fn resume(&self, params: &ResumeParams) -> Result<JobMoved, Failure> {
+        self.refuse_inside_a_job()?;
+        let job = job_id(&params.job_id)?;
+        let message = Brief::new(params.message.clone()).map_err(|error| invalid(format!("message: {error}")))?;
+        let journal = self.own(&job, "resume")?;
+        let session = journal.state().attempt.as_ref().and_then(|attempt| attempt.session.as_ref());
+        if session.is_none() || journal.state().tree.is_none() {
+            let what = if session.is_none() { "its harness named no session" } else { "its tree is gone" };
+            return Err(Failure::new(
+                FailureCode::WrongState,
+                format!("job {job} cannot go on: {what}"),
+                "retry the job to have it done from the beginning",
+            ));
+        }
+        let last = journal.state().last;
+        let lock = journal.into_lock();
+        host::leave_message(&lock, &message)?;
+        host::start(self.env(), lock, Errand::Resume)?;
+        // Until the host opens the attempt, the job looks finished. It may also have to queue: then it does.
+        self.await_events(&job, last.0, BUSY)?;
+        self.moved(&job)
     }
 
     /// Gives a result up and removes the job's tree. The record and the captured result stay.
@@ -135,6 +160,7 @@ impl Jobs {
     fn repair(&self, job: &JobId) -> Result<(), Failure> {
         self.start_recovery(job)?;
         let deadline = Instant::now() + RECOVERY;
+        let mut deaths = 0;
         loop {
             let (snapshot, state) = self.store().seen(job)?;
             if state == SeenState::Finished {
@@ -147,10 +173,13 @@ impl Jobs {
                     "try again in a while; `pactify sub show` tells when it is done",
                 ));
             }
-            if state == SeenState::Lost && !self.start_recovery(job)? {
-                return Err(Failure::internal(format!(
-                    "the recovery of job {job} died; see host.log in its directory"
-                )));
+            if state == SeenState::Lost {
+                deaths += 1;
+                if deaths > 2 {
+                    let message = format!("the host that repairs job {job} dies; see host.log in the job's directory");
+                    return Err(Failure::internal(message));
+                }
+                self.start_recovery(job)?;
             }
             self.await_events(job, snapshot.state.last.0, Duration::from_millis(500))?;
         }

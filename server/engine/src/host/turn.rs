@@ -1,0 +1,164 @@
+//! The two halves of a turn's beginning: a tree to work in, and a harness that works in it.
+//!
+//! A first turn makes the tree; a further one goes on in the tree, and in the session, that the turns before left. What
+//! can go wrong here is a failure of the job, not of the host.
+
+use pactify_core::brief::Brief;
+use pactify_core::harness::{Harness, Launch, Places, Request, Resume, registry};
+use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
+use pactify_core::job::event::{Known, TreeRecord, Usage};
+use pactify_core::{AbsPath, Failure, FailureCode};
+
+use super::drive::Running;
+use super::{Host, HostError, launch, space};
+use crate::git::{Git, Stage};
+use crate::harness;
+use crate::process::Marker;
+use crate::tree::Trash;
+
+/// Which turn of a job's session it is.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// The one that the brief asks for.
+    First,
+    /// One that goes on with another message.
+    Further(Brief),
+}
+
+/// The tree of this turn.
+pub(super) async fn tree(host: &mut Host, turn: &Turn) -> Result<Result<TreeRecord, Failure>, HostError> {
+    match (turn, host.state().tree.clone()) {
+        (Turn::First, _) => prepare(host).await,
+        (Turn::Further(_), Some(tree)) => {
+            host.dir().dir().ensure_dir("tmp")?;
+            Ok(Ok(tree))
+        }
+        (Turn::Further(_), None) => {
+            let next = "retry the job to have it done from the beginning";
+            Ok(Err(Failure::new(FailureCode::WrongState, "the job's tree is gone", next)))
+        }
+    }
+}
+
+/// Takes back a tree that was not finished when the host died.
+pub(super) async fn unmake(host: &mut Host) -> Result<(), HostError> {
+    let (env, spec, places) = (host.env().clone(), host.spec().clone(), host.places());
+    let home = host.home();
+    let unmade = host
+        .away(move || -> Result<(), Failure> {
+            let trash = Trash::open(&home)?;
+            for ours in [places.tree(), places.git()] {
+                trash.take(&ours)?;
+            }
+            Git::find(&env)?.release(&places, &spec.repository)?;
+            Ok(())
+        })
+        .await?;
+    if let Err(failure) = unmade {
+        tracing::warn!(%failure, "an unfinished tree was not taken back");
+    }
+    Ok(())
+}
+
+async fn prepare(host: &mut Host) -> Result<Result<TreeRecord, Failure>, HostError> {
+    let (env, spec, job) = (host.env().clone(), host.spec().clone(), host.dir().clone());
+    let (places, free) = (host.places(), host.settings().free_bytes);
+    let prepared = host
+        .away(move || -> Result<_, Failure> {
+            space::require(job.path(), free)?;
+            job.dir().ensure_dir("home")?;
+            job.dir().ensure_dir("tmp")?;
+            let git = Git::find(&env)?;
+            let prepared = git.prepare(&places, &spec.repository, &spec.base, spec.isolation);
+            prepared.map_err(|error| error.into_failure(Stage::Prepare))
+        })
+        .await?;
+    match prepared {
+        Err(failure) => Ok(Err(failure)),
+        Ok(prepared) => {
+            for notice in prepared.notices {
+                host.record(Known::Notice { id: notice.id.to_owned(), text: notice.text })?;
+            }
+            host.record(Known::TreeReady { tree: prepared.tree.clone() })?;
+            Ok(Ok(prepared.tree))
+        }
+    }
+}
+
+/// Plans and starts the harness; nothing when a cancel came first.
+pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<Running>, Failure>, HostError> {
+    let spec = host.spec().clone();
+    let Some(harness) = registry::find(&spec.harness) else {
+        let message = format!("this pactify has no harness called {}", spec.harness);
+        let next = "use the pactify that made the job, or retry with another harness";
+        return Ok(Err(Failure::new(FailureCode::HarnessNotFound, message, next)));
+    };
+    let version = {
+        let (env, spec) = (host.env().clone(), spec.clone());
+        host.away(move || harness::version(&env, harness, &spec.settings, &spec.executable)).await?
+    };
+    let version = match version {
+        Ok(version) => version,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let places = harness_places(host, harness);
+    let (session, used) = match (turn, &host.state().attempt) {
+        (Turn::Further(_), Some(attempt)) => (attempt.session.clone(), attempt.used_before),
+        _ => (None, Usage::default()),
+    };
+    let request = Request {
+        job: &spec.id,
+        brief: match turn {
+            Turn::First => &spec.brief,
+            Turn::Further(message) => message,
+        },
+        executable: &spec.executable,
+        settings: &spec.settings,
+        model: spec.model.as_deref().or(spec.settings.model.as_deref()),
+        places: &places,
+        resume: session.as_deref().map(|session| Resume { session, used }),
+        version: version.as_deref(),
+    };
+    let launch = match plan(harness, &request, spec.access) {
+        Ok(launch) => launch,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let environment = launch::environment(host.env(), &launch, &Marker::of(&spec.id));
+    let prepared = {
+        let (environment, launch) = (environment.clone(), launch.clone());
+        let roots = [places.home.clone(), places.tmp.clone()];
+        host.away(move || launch::prepare(&launch, &roots.each_ref(), &environment)).await?
+    };
+    if let Err(error) = prepared {
+        return Ok(Err(error.into_failure(harness, &request)));
+    }
+    if host.cancelled() {
+        return Ok(Ok(None));
+    }
+    let (child, pipes) = match launch::invocation(&launch, environment).start() {
+        Ok(started) => started,
+        Err(error) => {
+            let next = "see that the harness runs in a terminal, then retry";
+            return Ok(Err(Failure::new(FailureCode::LaunchFailed, super::chain(&error), next)));
+        }
+    };
+    let running = Running { child, pipes, driver: harness.driver(&request), stdin: launch.stdin };
+    host.record(Known::Launched { leader: running.child.identity().into(), harness_version: version })?;
+    host.keep_leftovers(launch.leftovers);
+    Ok(Ok(Some(running)))
+}
+
+fn harness_places(host: &Host, harness: &dyn Harness) -> Places {
+    let (job, env) = (host.dir(), host.env());
+    let person_state = harness.home_variable().and_then(|name| AbsPath::new(env.variable(name)?).ok());
+    let user_home = Some(env.directories().home().clone());
+    Places { tree: job.tree(), home: job.home(), tmp: job.tmp(), user_home, person_state }
+}
+
+fn plan(harness: &dyn Harness, request: &Request<'_>, access: Access) -> Result<Launch, Failure> {
+    let tree = request.places.tree.clone();
+    Ok(match access {
+        Access::Write => harness.plan_write(request, WriteGrant { tree, network: true })?.into_launch(),
+        Access::ReadOnly => harness.plan_read_only(request, ReadGrant { tree })?.into_launch(),
+    })
+}

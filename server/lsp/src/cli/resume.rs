@@ -1,0 +1,42 @@
+//! `pactify sub resume`: another turn of a finished job's session.
+
+use std::path::PathBuf;
+
+use pactify_core::protocol::{Delegated, ResumeParams};
+
+use super::target::JobName;
+use super::{Ended, Terminal, brief, run};
+
+/// Go on with a finished job: the same session and tree, another message
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The message comes from --brief, else from standard input if something is piped in,
+else from $VISUAL or $EDITOR.
+
+Examples:
+  echo 'Also cover the empty input' | pactify sub resume last
+  pactify sub resume k3xq2a --brief more.md --detach")]
+pub(super) struct Args {
+    /// The job to go on with
+    job: JobName,
+    /// The file with the message; - is standard input
+    #[arg(long, value_name = "FILE")]
+    brief: Option<PathBuf>,
+    /// Print the job's id and leave it running
+    #[arg(long)]
+    detach: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, terminal: &Terminal) -> Ended {
+        let job = self.job.find(terminal)?;
+        let message = brief::take(self.brief.as_deref(), terminal.env())?;
+        let moved = terminal.jobs.resume(&ResumeParams { job_id: job.to_string(), message })?;
+        let worktree = terminal.jobs.worktree(&job)?.worktree;
+        let delegated = Delegated { job_id: moved.job_id, state: moved.state, worktree, notices: Vec::new() };
+        run::follow(terminal, &delegated, self.detach, self.json)
+    }
+}

@@ -1,0 +1,21 @@
+//! `pactify.resume`: another turn of a finished job's session.
+
+use pactify_core::protocol::ResumeParams;
+
+use super::super::arguments::Arguments;
+use super::super::context::Context;
+use super::{Answer, answer, job_id};
+
+pub(super) const NAME: &str = "pactify.resume";
+
+pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
+    let params = arguments.read::<ResumeParams>(NAME)?;
+    let job = job_id(&params.job_id)?;
+    let session = context.session().clone();
+    let work = context.engine().work(move |jobs| {
+        let moved = jobs.resume(&params)?;
+        session.created(job);
+        Ok(moved)
+    });
+    answer(work.await?)
+}
