@@ -103,9 +103,8 @@ impl Outbox {
         within: Duration,
     ) -> impl Future<Output = Result<R::Result, ClientError>> + Send + 'static + use<R> {
         let (sender, answer) = oneshot::channel();
-        let params = serde_json::to_value(params).unwrap_or(Value::Null);
         let sent = self.with_queue(|queue| queue.request(R::METHOD, &params, Waiter::Caller(sender)));
-        let guard = sent.as_ref().ok().map(|id| Unasked { id: id.clone(), outbox: self.clone() });
+        let guard = sent.as_ref().ok().map(|id| Unwanted { id: id.clone(), outbox: self.clone() });
         async move {
             let method = R::METHOD;
             sent.map_err(|delivery| match delivery {
@@ -259,12 +258,12 @@ impl Drop for Progress {
 }
 
 /// Forgets a request whose answer nobody waits for any more, so that a client that never answers costs no memory.
-struct Unasked {
+struct Unwanted {
     id: String,
     outbox: Outbox,
 }
 
-impl Drop for Unasked {
+impl Drop for Unwanted {
     fn drop(&mut self) {
         self.outbox.lock().forget(&self.id);
     }

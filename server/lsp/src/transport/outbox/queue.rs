@@ -7,11 +7,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use lsp_types::notification::{LogMessage, Notification};
+use lsp_types::notification::{LogMessage, Notification, Progress};
 use lsp_types::request::{Request, WorkDoneProgressCreate};
 use lsp_types::{LogMessageParams, MessageType, NumberOrString, WorkDoneProgressBegin, WorkDoneProgressCreateParams};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tower_lsp::jsonrpc::{Error, Id};
@@ -104,13 +105,10 @@ impl Queue {
 
     /// Queues a message whatever the limits say.
     pub(super) fn push(&mut self, message: &impl Serialize) {
-        match serde_json::to_vec(message) {
-            Ok(body) if !self.closed => {
-                self.bytes += body.len();
-                self.messages.push_back(Message::Body(body));
-            }
-            Ok(_) => {}
-            Err(error) => tracing::error!(%error, "a message cannot be written as JSON"),
+        if !self.closed {
+            let body = to_body(message);
+            self.bytes += body.len();
+            self.messages.push_back(Message::Body(body));
         }
     }
 
@@ -121,14 +119,15 @@ impl Queue {
         params: &impl Serialize,
         waiter: Waiter,
     ) -> Result<String, Delivery> {
-        match () {
-            () if self.closed => return Err(Delivery::Closed),
-            () if self.is_congested() => return Err(Delivery::Dropped),
-            () => {}
+        if self.closed {
+            return Err(Delivery::Closed);
+        }
+        if self.is_congested() {
+            return Err(Delivery::Dropped);
         }
         self.next_id += 1;
         let id = format!("{ID_PREFIX}{}", self.next_id);
-        self.push(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.push(&Call::new(Some(&id), method, params));
         self.waiters.insert(id.clone(), waiter);
         Ok(id)
     }
@@ -137,7 +136,7 @@ impl Queue {
         if let Some(refused) = self.refuse() {
             return refused;
         }
-        self.push(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+        self.push(&Call::new(None, method, params));
         Delivery::Queued
     }
 
@@ -147,8 +146,7 @@ impl Queue {
         if let (None, Some(refused)) = (replaced, self.refuse()) {
             return refused;
         }
-        let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
-        let body = message.to_string().into_bytes();
+        let body = to_body(&Call::new(None, method, params));
         self.bytes = self.bytes + body.len() - replaced.unwrap_or(0);
         if replaced.is_none() {
             self.messages.push_back(Message::Latest(key.clone()));
@@ -214,8 +212,7 @@ impl Queue {
             self.tell_what_was_dropped(&mut batch);
         }
         for params in self.progress.collect(now) {
-            let message = json!({"jsonrpc": "2.0", "method": "$/progress", "params": params});
-            frame::encode(message.to_string().as_bytes(), &mut batch);
+            frame::encode(&to_body(&Call::new(None, Progress::METHOD, &params)), &mut batch);
         }
         batch
     }
@@ -227,14 +224,14 @@ impl Queue {
     }
 
     fn refuse(&mut self) -> Option<Delivery> {
-        match () {
-            () if self.closed => Some(Delivery::Closed),
-            () if self.is_congested() => {
-                self.dropped += 1;
-                Some(Delivery::Dropped)
-            }
-            () => None,
+        if self.closed {
+            return Some(Delivery::Closed);
         }
+        if self.is_congested() {
+            self.dropped += 1;
+            return Some(Delivery::Dropped);
+        }
+        None
     }
 
     fn tell_what_was_dropped(&mut self, batch: &mut Vec<u8>) {
@@ -244,7 +241,33 @@ impl Queue {
         }
         let message = format!("pactify: {count} notifications were dropped because the editor did not read them");
         let params = LogMessageParams { typ: MessageType::WARNING, message };
-        let message = json!({"jsonrpc": "2.0", "method": LogMessage::METHOD, "params": params});
-        frame::encode(message.to_string().as_bytes(), batch);
+        frame::encode(&to_body(&Call::new(None, LogMessage::METHOD, &params)), batch);
     }
+}
+
+/// A request or notification of ours as it is written.
+#[derive(Serialize)]
+struct Call<'a> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    method: &'a str,
+    /// Left out where there are none: some clients refuse `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<Box<RawValue>>,
+}
+
+impl<'a> Call<'a> {
+    fn new(id: Option<&'a str>, method: &'a str, params: &impl Serialize) -> Self {
+        let params = to_raw_value(params)
+            .inspect_err(|error| tracing::error!(%error, method, "the parameters cannot be written as JSON"));
+        Self { jsonrpc: "2.0", id, method, params: params.ok().filter(|params| params.get() != "null") }
+    }
+}
+
+/// Protocol types are always JSON; should one not be, the client is sent an empty body and says so.
+fn to_body(message: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(message)
+        .inspect_err(|error| tracing::error!(%error, "a message cannot be written as JSON"))
+        .unwrap_or_default()
 }
