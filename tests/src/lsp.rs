@@ -15,21 +15,23 @@
 //! assert_eq!(client.stop(), 0);
 //! ```
 
-use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::rendezvous;
+use inbox::{Inbox, Reading, Receiver};
+
+mod inbox;
 
 /// How long a wait lasts that names no deadline of its own.
 pub const DEADLINE: Duration = Duration::from_secs(20);
@@ -236,7 +238,7 @@ impl Client {
 
     /// Every message that has come and was not taken.
     pub fn drain(&self) -> Vec<Value> {
-        lock(&self.inbox.state).messages.drain(..).collect()
+        self.inbox.drain()
     }
 
     /// Tells.
@@ -266,19 +268,17 @@ impl Client {
 
     /// Stops reading the server's output (but for one buffer that may be on its way).
     pub fn stop_reading(&self) {
-        lock(&self.inbox.state).reading = Reading::Paused;
+        self.inbox.set(Reading::Paused);
     }
 
     /// Reads on.
     pub fn read_on(&self) {
-        lock(&self.inbox.state).reading = Reading::On;
-        self.inbox.changed.notify_all();
+        self.inbox.set(Reading::On);
     }
 
     /// Closes our end of the server's output once the current read returns.
     pub fn close_output(&self) {
-        lock(&self.inbox.state).reading = Reading::Closed;
-        self.inbox.changed.notify_all();
+        self.inbox.set(Reading::Closed);
     }
 
     /// Shuts the server down as an editor does and gives its exit code.
@@ -365,124 +365,6 @@ pub fn frame(body: &[u8]) -> Vec<u8> {
     let mut frame = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
     frame.extend_from_slice(body);
     frame
-}
-
-#[derive(Default)]
-struct Inbox {
-    state: Mutex<InboxState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct InboxState {
-    messages: VecDeque<Value>,
-    reading: Reading,
-    /// Why no further message can come.
-    ended: Option<String>,
-}
-
-#[derive(Default, PartialEq, Eq)]
-enum Reading {
-    #[default]
-    On,
-    Paused,
-    Closed,
-}
-
-impl Inbox {
-    fn take(&self, within: Duration, mut wanted: impl FnMut(&Value) -> bool) -> Result<Value> {
-        let deadline = Instant::now() + within;
-        let mut state = lock(&self.state);
-        let mut looked_at = 0;
-        loop {
-            if let Some(at) = state.messages.iter().skip(looked_at).position(&mut wanted) {
-                return state.messages.remove(looked_at + at).context("the message is gone");
-            }
-            looked_at = state.messages.len();
-            if let Some(reason) = &state.ended {
-                bail!("no further message: {reason}");
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            ensure!(!left.is_zero(), "the deadline has passed");
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-}
-
-/// Reads the server's output in a thread of its own.
-struct Receiver {
-    output: Box<dyn Read + Send>,
-    inbox: Arc<Inbox>,
-    input: Sender,
-    policy: Policy,
-}
-
-impl Receiver {
-    fn run(mut self) {
-        let reason = match self.receive() {
-            Ok(reason) => reason,
-            Err(error) => format!("the server broke the protocol: {error:#}"),
-        };
-        lock(&self.inbox.state).ended = Some(reason);
-        self.inbox.changed.notify_all();
-    }
-
-    fn receive(&mut self) -> Result<String> {
-        let mut bytes = Vec::new();
-        let mut buffer = vec![0; 64 * 1024];
-        loop {
-            if !self.wait_until_reading() {
-                return Ok("the client closed the server's output".to_owned());
-            }
-            let count = match self.output.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error) => return Ok(format!("the server's output cannot be read: {error}")),
-            };
-            bytes.extend_from_slice(&buffer[..count]);
-            while let Some((body, rest)) = split_frame(&bytes)? {
-                let message: Value = serde_json::from_slice(&bytes[body]).context("a body is not JSON")?;
-                bytes.drain(..rest);
-                self.deliver(message);
-            }
-        }
-        ensure!(bytes.is_empty(), "the output ends inside a frame: {:?}", String::from_utf8_lossy(&bytes));
-        Ok("the server closed its output".to_owned())
-    }
-
-    fn deliver(&mut self, message: Value) {
-        let asked = message["method"].as_str().filter(|_| message.get("id").is_some());
-        let reply = asked.map_or(Reply::Never, |method| (self.policy)(method, &message["params"]));
-        let id = message["id"].clone();
-        lock(&self.inbox.state).messages.push_back(message);
-        self.inbox.changed.notify_all();
-        // A server that has gone is noticed by the read.
-        let _ = self.input.respond(id, reply);
-    }
-
-    fn wait_until_reading(&self) -> bool {
-        let paused = |state: &mut InboxState| state.reading == Reading::Paused;
-        let state = self.inbox.changed.wait_while(lock(&self.inbox.state), paused);
-        state.unwrap_or_else(PoisonError::into_inner).reading == Reading::On
-    }
-}
-
-/// The first frame's body as a range, and where the next frame starts. Strict: our server sends one header.
-fn split_frame(bytes: &[u8]) -> Result<Option<(std::ops::Range<usize>, usize)>> {
-    const HEADER: &[u8] = b"Content-Length: ";
-    let known = bytes.len().min(HEADER.len());
-    ensure!(
-        bytes[..known] == HEADER[..known],
-        "not a header: {:?}",
-        String::from_utf8_lossy(&bytes[..bytes.len().min(80)])
-    );
-    let Some(end) = bytes.windows(4).take(64).position(|window| window == b"\r\n\r\n") else {
-        ensure!(bytes.len() < 64, "a header without an end");
-        return Ok(None);
-    };
-    let length: usize = std::str::from_utf8(&bytes[HEADER.len()..end])?.parse()?;
-    let body = end + 4..end + 4 + length;
-    Ok((bytes.len() >= body.end).then_some((body.clone(), body.end)))
 }
 
 fn into_result(mut message: Value) -> Result<Value, RpcError> {
