@@ -67,6 +67,7 @@ pub struct Launch {
     command: Command,
     streams: Streams,
     policy: Policy,
+    pause_at: Option<&'static str>,
 }
 
 /// The error member of an answer.
@@ -99,7 +100,8 @@ impl Launch {
     /// A server with this command line and environment, such as [`Sandbox::command`](crate::sandbox::Sandbox::command)
     /// makes.
     pub fn new(command: Command) -> Self {
-        Self { command, streams: Streams::Pipes, policy: Box::new(|_, _| Reply::Result(Value::Null)) }
+        let policy = Box::new(|_: &str, _: &Value| Reply::Result(Value::Null));
+        Self { command, streams: Streams::Pipes, policy, pause_at: None }
     }
 
     /// One more argument.
@@ -120,9 +122,15 @@ impl Launch {
         self
     }
 
+    /// Reads no further (but for the buffer it is in) once the server has sent a message of this method.
+    pub fn reading_until(mut self, method: &'static str) -> Self {
+        self.pause_at = Some(method);
+        self
+    }
+
     /// Starts the server.
     pub fn spawn(self) -> Result<Client> {
-        let Self { mut command, streams, policy } = self;
+        let Self { mut command, streams, policy, pause_at } = self;
         command.stderr(Stdio::piped());
         let name = command.get_program().to_owned();
         let starting = || format!("starting {}", name.display());
@@ -131,12 +139,18 @@ impl Launch {
                 let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().with_context(starting)?;
                 let pipes = child.stdin.take().zip(child.stdout.take());
                 let (input, output) = pipes.context("the child has no pipes")?;
-                Client::new(child, Box::new(input), Box::new(output), policy)
+                Client::new(child, Box::new(input), Box::new(output), policy, pause_at)
             }
             Streams::Sockets => {
                 let ((input, stdin), (output, stdout)) = (UnixStream::pair()?, UnixStream::pair()?);
                 let command = command.stdin(OwnedFd::from(stdin)).stdout(OwnedFd::from(stdout));
-                Client::new(command.spawn().with_context(starting)?, Box::new(input), Box::new(output), policy)
+                Client::new(
+                    command.spawn().with_context(starting)?,
+                    Box::new(input),
+                    Box::new(output),
+                    policy,
+                    pause_at,
+                )
             }
         }
     }
@@ -148,12 +162,13 @@ impl Client {
         input: Box<dyn Write + Send>,
         output: Box<dyn Read + Send>,
         policy: Policy,
+        pause_at: Option<&'static str>,
     ) -> Result<Self> {
         let mut stderr = child.stderr.take().context("the child has no standard error")?;
         let input = Sender(Arc::new(Mutex::new(Some(input))));
         let inbox = Arc::new(Inbox::default());
         let log = Arc::new(Mutex::new(Vec::new()));
-        let receiver = Receiver { output, inbox: inbox.clone(), input: input.clone(), policy };
+        let receiver = Receiver { output, inbox: inbox.clone(), input: input.clone(), policy, pause_at };
         thread::spawn(move || receiver.run());
         let (open, stderr_open) = mpsc::channel();
         thread::spawn({

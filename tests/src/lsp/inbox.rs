@@ -71,6 +71,7 @@ pub(super) struct Receiver {
     pub(super) inbox: Arc<Inbox>,
     pub(super) input: Sender,
     pub(super) policy: Policy,
+    pub(super) pause_at: Option<&'static str>,
 }
 
 impl Receiver {
@@ -110,7 +111,12 @@ impl Receiver {
         let asked = message["method"].as_str().filter(|_| message.get("id").is_some());
         let reply = asked.map_or(Reply::Never, |method| (self.policy)(method, &message["params"]));
         let id = message["id"].clone();
-        lock(&self.inbox.state).messages.push_back(message);
+        let mut state = lock(&self.inbox.state);
+        if self.pause_at.is_some_and(|method| message["method"] == method) {
+            state.reading = Reading::Paused;
+        }
+        state.messages.push_back(message);
+        drop(state);
         self.inbox.changed.notify_all();
         // A server that has gone is noticed by the read.
         let _ = self.input.respond(id, reply);

@@ -99,9 +99,10 @@ fn a_client_that_does_not_read_is_left_waiting_and_then_served() {
 
 #[test]
 fn a_client_that_neither_reads_nor_sends_any_more_is_given_up() {
-    let mut client = ours();
-    client.stop_reading();
-    client.send_request("probe/flood", json!({"count": 200, "bytes": 50_000})).unwrap();
+    let mut client = start(probe(Server::Ours).reading_until("probe/tick"));
+    client.send_request("probe/flood", json!({"count": 10_000, "bytes": 1000})).unwrap();
+    // Nothing is written before the flood is complete.
+    client.notification("probe/tick", DEADLINE).unwrap();
     // The server leaves these in the pipe, with the end of input behind them.
     for _ in 0..200 {
         client.send_request("probe/echo", json!({})).unwrap();
