@@ -86,6 +86,10 @@ impl Probe {
         Ok(params)
     }
 
+    async fn length(&self, (text,): (String,)) -> Result<usize> {
+        Ok(text.len())
+    }
+
     async fn sleep(&self, Wait { ms }: Wait) -> Result<&'static str> {
         tokio::time::sleep(Duration::from_millis(ms)).await;
         Ok("slept")
@@ -184,6 +188,7 @@ async fn run_progress(progress: Progress, steps: Steps) {
 fn build(outbox: Outbox) -> (LspService<Probe>, ClientSocket) {
     LspService::build(|client| Probe { client, outbox, log: Mutex::default() })
         .custom_method("probe/echo", Probe::echo)
+        .custom_method("probe/length", Probe::length)
         .custom_method("probe/sleep", Probe::sleep)
         .custom_method("probe/block", Probe::block)
         .custom_method("probe/panic", Probe::panic)
