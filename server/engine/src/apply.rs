@@ -151,8 +151,12 @@ fn apply_with(
         records.begin(&intent, &site.disk)
     });
     if let Err(error) = prepared {
-        // What stays behind is cleared by the next repair.
-        let _ = root.remove(id, &site.disk);
+        // The record may be there although making it durable failed: it goes first, as long as the stage is whole.
+        let recorded = records.progress(id) == Some(Progress::Intent);
+        if !recorded || records.remove(id, Progress::Intent, &site.disk).is_ok() {
+            // What stays behind is cleared by the next repair.
+            let _ = root.remove(id, &site.disk);
+        }
         return Err(error);
     }
     execute(&site, &root, &records, &intent)?;

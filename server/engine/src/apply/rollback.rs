@@ -129,8 +129,9 @@ fn undo(site: &Site, n: usize, step: &Step, outcome: &mut RolledBack) -> Result<
     let parent = site.tree.parent_of(&step.path);
     let live_seen = match &parent {
         Ok(parent) => look(At { dir: parent.as_fd(), name: step.path.file_name() }, site.algorithm),
-        Err(Blocked::Missing) => Seen::Absent,
-        Err(_) => Seen::Unreadable(Errno::LOOP),
+        Err(Blocked::Unreadable(_, error)) => Seen::Unreadable(*error),
+        // Where a directory is missing, or something else is in its place, nothing is below it.
+        Err(_) => Seen::Absent,
     };
     let (new_seen, old_seen) = (look(new_at, site.algorithm), look(old_at, site.algorithm));
     let decision = decide(Facts {

@@ -1,4 +1,4 @@
-//! Ends the process at a chosen call, lets something else happen there, or writes down every call. For tests only.
+//! Ends the process at a chosen call, makes it fail, lets something else happen there, or writes down every call. For tests only.
 //!
 //! What is recorded is enough to rebuild, from a copy of the starting state, every state that a power failure can
 //! leave behind: which calls were made, with which bytes, and where synchronisation made them durable.
@@ -47,6 +47,7 @@ struct Watch {
 
 enum Due {
     End,
+    Fail(rustix::io::Errno),
     Happen(Box<dyn FnOnce()>),
 }
 
@@ -63,6 +64,11 @@ pub fn kill_at(moment: Moment) {
 /// Has something happen at the given call of this thread, counted from now.
 pub fn happen_at(moment: Moment, what: impl FnOnce() + 'static) {
     watch(|watch| (watch.due, watch.calls) = (Some((moment, Due::Happen(Box::new(what)))), 0));
+}
+
+/// Has the given call of this thread, counted from now, fail without being made.
+pub fn fail_at(call: u64, error: rustix::io::Errno) {
+    watch(|watch| (watch.due, watch.calls) = (Some((Moment::Before(call), Due::Fail(error))), 0));
 }
 
 /// Whether what was to happen has not.
@@ -86,20 +92,24 @@ pub(super) fn around<T>(call: Call<'_>, run: impl FnOnce() -> rustix::io::Result
         (watch.calls, watch.log.is_some())
     });
     let entry = recording.then(|| logged(call));
-    reach(Moment::Before(number));
+    reach(Moment::Before(number))?;
     let result = run();
-    reach(Moment::After(number));
+    reach(Moment::After(number))?;
     if let (Some(entry), true) = (entry, result.is_ok()) {
         watch(|watch| watch.log.get_or_insert_default().push(entry));
     }
     result
 }
 
-fn reach(moment: Moment) {
+fn reach(moment: Moment) -> rustix::io::Result<()> {
     let due = watch(|watch| watch.due.take_if(|(due, _)| *due == moment));
     match due {
-        None => {}
-        Some((_, Due::Happen(what))) => what(),
+        None => Ok(()),
+        Some((_, Due::Fail(error))) => Err(error),
+        Some((_, Due::Happen(what))) => {
+            what();
+            Ok(())
+        }
         Some((_, Due::End)) => {
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
             // Not reached: the signal is delivered before the call returns.

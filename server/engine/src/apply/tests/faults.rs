@@ -6,9 +6,11 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Stdio};
 
-use pactify_core::AbsPath;
 use pactify_core::change::plan::Selection;
+use pactify_core::{AbsPath, Failure};
+use rustix::io::Errno;
 
+use super::super::ApplyError;
 use super::super::disk::Disk;
 use super::super::disk::fault::{self, Moment};
 use super::super::recover::recover_with;
@@ -171,6 +173,39 @@ fn a_repair_that_is_killed_itself_is_finished_by_the_next_one() {
         println!("{repair:?}: killed at {points} points");
         assert!(points > 40, "only {points} points");
     }
+}
+
+#[test]
+fn a_call_that_fails_is_reported_and_taken_back() {
+    let (base, result) = scenario();
+    let captured = CapturedResult::between(&base, &result);
+    // An empty directory that could not be removed is no reason to take everything back.
+    let only_files = |files: Files| files.into_iter().filter(|(_, node)| *node != Node::Directory).collect::<Files>();
+    let mut refused = 0;
+    for error in [Errno::NOSPC, Errno::ACCESS, Errno::IO] {
+        for call in 1.. {
+            let sandbox = Sandbox::in_memory(&base);
+            let armed = || fault::fail_at(call, error);
+            let outcome = sandbox.apply_on(&captured, &Selection::Paths(captured.paths()), Disk::new(), armed);
+            if fault::is_due() {
+                break;
+            }
+            let case = format!("call {call} fails with {error:?}: {outcome:?}");
+            match outcome {
+                Ok(_) => assert_eq!(only_files(sandbox.picture()), result, "{case}"),
+                Err(ApplyError::NotRolledBack { .. }) => panic!("{case}"),
+                Err(failure) => {
+                    refused += 1;
+                    assert_eq!(sandbox.picture(), expected(&base), "{case}");
+                    let full = matches!(failure, ApplyError::NoSpace(_));
+                    assert!(error == Errno::NOSPC || !full, "{case}");
+                    assert!(!Failure::from(failure).next.is_empty());
+                    assert!(!all_or_nothing(&sandbox, &case));
+                }
+            }
+        }
+    }
+    assert!(refused > 150, "only {refused} refusals");
 }
 
 #[test]
