@@ -5,6 +5,7 @@
 //! only grow: clients ignore fields they don't know, and so do we ([`serde`] skips unknown input fields here).
 //! Translating between these and the engine's values happens in [`view`] and in the front ends.
 
+mod choices;
 pub mod commands;
 pub mod view;
 pub mod words;
@@ -21,6 +22,8 @@ use crate::job::outcome::{Disposition, Outcome};
 use crate::job::state::SeenState;
 use crate::job::{BaseKind, Isolation};
 use crate::path::PathName;
+
+pub use choices::{BriefSource, ExportForm, PreviewFormat, Severity, Side};
 
 macro_rules! wire {
     ($($(#[$meta:meta])* pub struct $name:ident { $($body:tt)* })*) => {$(
@@ -565,71 +568,6 @@ wire! {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub conflicts: Vec<Conflict>,
     }
-}
-
-/// Where a brief comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(untagged)]
-pub enum BriefSource {
-    /// The text itself.
-    Text(String),
-    /// A document: the open editor's text where it is open, else the file.
-    Document {
-        /// Its `file:` URI.
-        uri: String,
-    },
-}
-
-/// How much a preview tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub enum PreviewFormat {
-    /// Paths, kinds and counts.
-    #[default]
-    Summary,
-    /// Changed lines, too.
-    Hunks,
-    /// A patch of all of it.
-    Patch,
-}
-
-/// Which content of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub enum Side {
-    /// What the job started from.
-    Base,
-    /// What the job left.
-    Result,
-    /// What the checkout holds now.
-    Current,
-}
-
-/// What an export makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub enum ExportForm {
-    /// A patch document.
-    Patch,
-    /// A branch in the person's repository.
-    Branch,
-}
-
-/// How bad a finding is, worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub enum Severity {
-    /// Jobs cannot run.
-    Error,
-    /// Something works less well.
-    Warning,
-    /// All is well.
-    Ok,
 }
 
 impl From<Failure> for ErrorData {

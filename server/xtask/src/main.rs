@@ -3,7 +3,10 @@
 //! One file per command. A command prints what it does on the standard error; its result, if it has one, is its only
 //! standard output. Nothing here is part of the product, and no product crate may depend on it.
 
+mod repository;
 mod run;
+mod test;
+mod tidy;
 mod tools;
 
 use std::process::ExitCode;
@@ -14,12 +17,18 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 enum Command {
+    /// Check everything that has to hold before a change lands
+    Test(test::Arguments),
+    /// Check the rules of the house that a machine can check
+    Tidy(tidy::Arguments),
     /// Install the pinned tools that tests, benches and the demo use
     Tools(tools::Arguments),
 }
 
 fn main() -> ExitCode {
     let result = match Command::parse() {
+        Command::Test(arguments) => test::run(&arguments),
+        Command::Tidy(arguments) => tidy::run(&arguments),
         Command::Tools(arguments) => tools::run(&arguments),
     };
     match result {

@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    let chosen = if arguments.tools.is_empty() { by_default() } else { arguments.tools.clone() };
+    let chosen = if arguments.tools.is_empty() { by_default().collect() } else { arguments.tools.clone() };
     // All are tried: one that can't be had shouldn't hide the state of the others.
     let failed: Vec<anyhow::Error> = chosen.into_iter().filter_map(|tool| ensure(tool).err()).map(Into::into).collect();
     for error in &failed {
@@ -120,10 +120,9 @@ pub(crate) fn ensure(tool: Tool) -> Result<PathBuf, ToolError> {
     Ok(path)
 }
 
-/// Those that take seconds; compilers and other editors only when asked for by name.
-fn by_default() -> Vec<Tool> {
-    let is_slow = |tool: &Tool| matches!(tool, Tool::Nextest | Tool::Deny | Tool::Emacs);
-    Tool::ALL.into_iter().filter(|tool| !is_slow(tool)).collect()
+/// All but those that only manual checks use.
+pub(crate) fn by_default() -> impl Iterator<Item = Tool> {
+    Tool::ALL.into_iter().filter(|tool| *tool != Tool::Emacs)
 }
 
 fn parse(name: &str) -> Result<Tool, String> {

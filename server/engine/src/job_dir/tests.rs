@@ -1,3 +1,5 @@
+//! Locks, sockets and records of a job, also where something else stands in their place.
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;

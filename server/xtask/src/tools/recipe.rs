@@ -16,8 +16,6 @@ use crate::run::{StepError, command, step};
 
 /// For a step that downloads and unpacks.
 const DOWNLOAD: Duration = Duration::from_secs(600);
-/// For a step that compiles.
-const COMPILE: Duration = Duration::from_secs(2400);
 const QUIET: [&str; 3] = ["--ignore-scripts", "--no-audit", "--no-fund"];
 
 /// The tools that this one's recipe uses.
@@ -33,7 +31,6 @@ pub(super) fn fill(tool: Tool, folder: &Path) -> Result<(), ToolError> {
             if tool == Tool::CodeServer { vscode(tool, folder) } else { Ok(()) }
         }
         Source::Pip(requirements) => pip(tool, &requirements, folder),
-        Source::Cargo { package, version } => cargo(tool, package, version, folder),
         Source::System(package) => Err(ToolError::NeedsRoot { tool, package }),
     }
 }
@@ -80,16 +77,6 @@ fn pip(tool: Tool, requirements: &Path, folder: &Path) -> Result<(), ToolError> 
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"]);
     pip.arg("--only-binary=:all:").arg("--target").arg(folder.join("site")).arg("--requirement").arg(requirements);
     done(tool, "python3", pip, DOWNLOAD)
-}
-
-fn cargo(tool: Tool, package: &str, version: &str, folder: &Path) -> Result<(), ToolError> {
-    let mut cargo = command("cargo");
-    cargo.args(["install", "--quiet", "--locked", "--no-track", package, "--version", version, "--root"]).arg(folder);
-    // Not into this repository's own target folder, and gone with the rest if it fails.
-    let target = folder.join("target");
-    cargo.env("CARGO_TARGET_DIR", &target).current_dir(folder);
-    done(tool, "cargo", cargo, COMPILE)?;
-    fs::remove_dir_all(&target).map_err(|source| ToolError::Cache { tool, path: target, source })
 }
 
 fn done(tool: Tool, installer: &'static str, command: Command, limit: Duration) -> Result<(), ToolError> {

@@ -1,3 +1,5 @@
+//! The fold of a journal, event by event and for any order of events.
+
 use proptest::prelude::*;
 
 use super::*;

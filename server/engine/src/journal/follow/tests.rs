@@ -1,3 +1,5 @@
+//! What ends the wait for news of a journal.
+
 use std::sync::mpsc;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Lines of the journal: their form, their chain, their limits.
+
 use pactify_core::job::event::Usage;
 use pactify_core::{AttemptNo, Seq};
 

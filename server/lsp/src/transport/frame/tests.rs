@@ -1,3 +1,5 @@
+//! Frames, whole and in pieces, correct and not.
+
 use proptest::prelude::*;
 
 use super::*;

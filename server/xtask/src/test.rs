@@ -1,0 +1,61 @@
+//! `cargo xtask test`: everything that has to hold before a change lands, in one command.
+//!
+//! [`plan`] says what is run, [`environment`] in which world, [`tally`] reads what the runners say about themselves,
+//! [`report`] is the table at the end. Every step has a time limit; one that fails doesn't keep the others from running.
+
+mod environment;
+mod plan;
+mod report;
+mod tally;
+
+use std::time::Instant;
+
+use clap::Args;
+
+use crate::run::{self, say};
+use plan::{Step, Work};
+use report::Line;
+use tally::Tally;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Only what needs seconds: formats, tidy, clippy, unit tests
+    #[arg(long)]
+    quick: bool,
+    /// Only tests whose names contain this, and nothing but tests
+    filter: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    environment::prepare()?;
+    let begun = Instant::now();
+    let steps = match (&arguments.filter, arguments.quick) {
+        (Some(filter), true) => plan::quick_chosen(filter),
+        (Some(filter), false) => plan::chosen(filter),
+        (None, true) => plan::quick(),
+        (None, false) => plan::full(),
+    };
+    let count = steps.len();
+    let lines: Vec<Line> = (1..).zip(steps).map(|(at, step)| perform(step, &format!("[{at}/{count}]"))).collect();
+    report::print(&lines, begun.elapsed());
+    let failed = lines.iter().filter(|line| line.has_failed).count();
+    anyhow::ensure!(failed == 0, "{failed} of {count} steps failed");
+    Ok(())
+}
+
+fn perform(step: Step, at: &str) -> Line {
+    say(&format!("\n{at} {}", step.name));
+    let begun = Instant::now();
+    let (result, tally) = match step.work {
+        Work::Own(own) => (own(), Tally::default()),
+        Work::Run(make) => match make().map(|command| run::aloud(command, step.limit)) {
+            Ok(Ok(said)) => (Ok(()), Tally::read(&said)),
+            Ok(Err(failed)) => (Err(failed.error.into()), Tally::read(&failed.said)),
+            Err(error) => (Err(error), Tally::default()),
+        },
+    };
+    if let Err(error) = &result {
+        say(&format!("{}: {error:#}", step.name));
+    }
+    Line { name: step.name, took: begun.elapsed(), has_failed: result.is_err(), tally }
+}
