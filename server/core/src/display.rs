@@ -26,6 +26,15 @@ pub fn headline(text: &str, max: usize) -> String {
     shown
 }
 
+/// The first `max` bytes of `text`, up to a character boundary.
+pub fn head(text: &str, max: usize) -> &str {
+    let mut end = text.len().min(max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// The last `max` bytes of `text`, from a character boundary on.
 pub fn tail(text: &str, max: usize) -> &str {
     let mut start = text.len().saturating_sub(max);
@@ -74,6 +83,8 @@ mod tests {
         assert_eq!(headline("  Fix the thing\nand more", 40), "Fix the thing");
         assert_eq!(headline("ääääää", 4), "äää…");
         assert_eq!(tail("aäb", 2), "b");
+        assert_eq!(head("aäb", 2), "a");
+        assert_eq!(head("ab", 10), "ab");
         assert_eq!(tail("ab", 10), "ab");
     }
 }

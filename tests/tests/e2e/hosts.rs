@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// Steps as they are written.
 fn steps(steps: &Value) -> Vec<Step> {
-    serde_json::from_value(steps.clone()).unwrap()
+    serde_json::from_value(steps.clone()).expect("these are steps")
 }
 
 /// A brief that makes the agent do these steps.

@@ -27,8 +27,8 @@ impl WireLog {
     /// Adds a line that holds no secret any more: `direction` is `<` for standard output, `!` for standard error, `>` for what we sent.
     pub(super) fn line(&mut self, direction: &str, line: &str) {
         let Some(file) = &mut self.file else { return };
-        let end = (0..=MAX_LINE.min(line.len())).rev().find(|end| line.is_char_boundary(*end)).unwrap_or_default();
-        let (head, cut) = (&line[..end], if end < line.len() { " …" } else { "" });
+        let head = display::head(line, MAX_LINE);
+        let cut = if head.len() < line.len() { " …" } else { "" };
         let text = format!("{direction} {}{cut}\n", display::neutral(head));
         self.left = self.left.saturating_sub(text.len() as u64);
         let written =

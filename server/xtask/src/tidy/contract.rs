@@ -16,13 +16,11 @@ const PROTOCOL: &str = "docs/protocol.md";
 const CONFIGURATION: &str = "docs/configuration.md";
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
-    let rules: [(&str, fn(&SourceFile) -> Vec<Problem>); 3] =
-        [(PROTOCOL, commands), (PROTOCOL, failures), (CONFIGURATION, configuration)];
-    let apply = |(path, rule): (&str, fn(&SourceFile) -> Vec<Problem>)| match tree.file(path) {
-        Some(file) => rule(file),
-        None => vec![Problem::new(path, 0, "is missing")],
+    let hold = |path, rule: fn(&SourceFile) -> Vec<Problem>| {
+        tree.file(path).map_or_else(|| vec![Problem::new(path, 0, "is missing")], rule)
     };
-    rules.into_iter().flat_map(apply).collect()
+    let problems = [hold(PROTOCOL, commands), hold(PROTOCOL, failures), hold(CONFIGURATION, configuration)];
+    problems.into_iter().flatten().collect()
 }
 
 /// The table of commands: each one with its argument's and its results' types, and no other.

@@ -56,7 +56,8 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// The names that the headings of a document have as anchors.
 fn headings(text: &str) -> impl Iterator<Item = String> {
-    let titles = prose(text).filter_map(|(_, line)| line.starts_with('#').then(|| line.trim_start_matches('#').trim()));
+    let titles = prose(text).map(|(_, line)| line).filter(|line| line.starts_with('#'));
+    let titles = titles.map(|line| line.trim_start_matches('#').trim());
     titles.map(|title| {
         let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
         kept.collect::<String>().to_lowercase().replace(' ', "-")
