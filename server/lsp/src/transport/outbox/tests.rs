@@ -1,3 +1,5 @@
+//! The outbox's rules on their own: order, gating, deadlines, bounds.
+
 use lsp_types::notification::{LogMessage, PublishDiagnostics, ShowMessage};
 use lsp_types::request::{CodeLensRefresh, ShowDocument};
 use lsp_types::{LogMessageParams, MessageType, PublishDiagnosticsParams, ShowDocumentParams, ShowMessageParams, Url};
