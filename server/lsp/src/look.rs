@@ -32,6 +32,8 @@ impl Look {
             next = news.next;
             events = news.events;
         }
+        // Before the events: those of a finished job are then all there.
+        let now = jobs.status(job)?;
         loop {
             let params = EventsParams { job_id: job.to_string(), after: Some(next), limit: Some(PAGE) };
             let more = jobs.events(&params)?;
@@ -42,6 +44,6 @@ impl Look {
                 break;
             }
         }
-        Ok(Self { job: jobs.status(job)?, events, next })
+        Ok(Self { job: now, events, next })
     }
 }

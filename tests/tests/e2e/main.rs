@@ -1,5 +1,7 @@
 //! The end-to-end tests: real processes, real sockets, real harnesses. One binary, one module per subject.
 
+mod cli;
+mod editors;
 mod hosts;
 mod kit;
 mod transport;

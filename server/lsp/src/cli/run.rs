@@ -105,7 +105,7 @@ fn tell_end(terminal: &Terminal, detail: JobDetail, json: bool) -> u8 {
     let output = &terminal.output;
     output.end_status();
     let ending = ending(&detail);
-    output.note_styled(&[(&ending.what, style_of(ending.tone)), (". ", PLAIN), (&ending.next, PLAIN)]);
+    output.note_styled(&[(&ending.what, style_of(ending.tone)), ("; ", PLAIN), (&ending.next, PLAIN)]);
     let JobDetail { summary, final_message, .. } = &detail;
     if summary.changes.is_some_and(|totals| totals.files > 0) {
         output.note(&format!("  pactify sub diff {0}\n  pactify sub apply {0}", summary.id));

@@ -1,6 +1,6 @@
 //! What every command is given: the engine, the session, the way to the client.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pactify_core::{AbsPath, Failure};
 use pactify_engine::env::Env;
@@ -14,7 +14,14 @@ use crate::transport::Outbox;
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
     env: Env,
-    jobs: Arc<OnceLock<Jobs>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    jobs: OnceLock<Jobs>,
+    /// Held by whoever opens the engine, so that it is opened once.
+    opening: Mutex<()>,
 }
 
 /// What a command works with.
@@ -28,7 +35,7 @@ pub(super) struct Context {
 impl Engine {
     /// The engine of the `PACTIFY_HOME` of `env`.
     pub(super) fn new(env: &Env) -> Self {
-        Self { env: env.clone(), jobs: Arc::default() }
+        Self { env: env.clone(), shared: Arc::default() }
     }
 
     /// `PACTIFY_HOME`.
@@ -37,12 +44,16 @@ impl Engine {
     }
 
     /// The engine. Blocks the first time.
-    pub(super) fn jobs(&self) -> Result<Jobs, Failure> {
-        match self.jobs.get() {
-            Some(jobs) => Ok(jobs.clone()),
+    fn jobs(&self) -> Result<&Jobs, Failure> {
+        if let Some(jobs) = self.shared.jobs.get() {
+            return Ok(jobs);
+        }
+        let _opening = self.shared.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.shared.jobs.get() {
+            Some(jobs) => Ok(jobs),
             None => {
                 let jobs = Jobs::open(self.env.clone())?;
-                Ok(self.jobs.get_or_init(|| jobs).clone())
+                Ok(self.shared.jobs.get_or_init(|| jobs))
             }
         }
     }
@@ -54,7 +65,7 @@ impl Engine {
         F: FnOnce(&Jobs) -> Result<T, Failure> + Send + 'static,
     {
         let engine = self.clone();
-        let done = tokio::task::spawn_blocking(move || work(&engine.jobs()?)).await;
+        let done = tokio::task::spawn_blocking(move || work(engine.jobs()?)).await;
         done.unwrap_or_else(|error| Err(Failure::internal(format!("the work broke off: {error}"))))
     }
 
@@ -64,7 +75,7 @@ impl Engine {
         T: Send + 'static,
         F: FnOnce(&Jobs) -> Result<T, Failure> + Send + 'static,
     {
-        match self.jobs.get() {
+        match self.shared.jobs.get() {
             Some(jobs) => work(jobs),
             None => self.work(work).await,
         }

@@ -188,7 +188,8 @@ impl Follower {
                     percentage: None,
                 }));
             }
-            Some(progress) if self.shown.as_ref() != Some(&activity) => {
+            // How it ended is the end's to say.
+            Some(progress) if job.state != SeenState::Finished && self.shown.as_ref() != Some(&activity) => {
                 let message = Some(activity.clone());
                 progress.report(WorkDoneProgressReport { cancellable: Some(true), message, percentage: None });
             }
@@ -221,7 +222,7 @@ impl Follower {
     }
 
     fn say(&self, tone: MessageType, what: &str, next: &str) {
-        let message = format!("{what}. {next}");
+        let message = format!("{what}; {next}");
         self.outbox.notify::<notification::ShowMessage>(&ShowMessageParams { typ: tone, message });
     }
 }

@@ -1,0 +1,149 @@
+//! `pactify` as people and scripts use it: what goes where, and how it ends.
+
+use anyhow::{Context as _, Result};
+use pactify_tests::agent::{Step, prompt};
+use pactify_tests::editor::{JOB, use_scripted_agent};
+use pactify_tests::outside;
+use pactify_tests::rendezvous;
+use pactify_tests::running::{Ended, Running};
+use pactify_tests::sandbox::{Repository, Sandbox};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+fn brief(steps: Value) -> Result<String> {
+    let steps: Vec<Step> = serde_json::from_value(steps)?;
+    Ok(format!("# Do as you are told\n\n{}", prompt(&steps)))
+}
+
+fn write(path: &str, text: &str) -> Value {
+    json!({"write": {"path": path, "content": text}})
+}
+
+/// Starts `pactify sub …` in the repository.
+fn start(sandbox: &Sandbox, repository: &Repository<'_>, arguments: &[&str], input: &str) -> Result<Running> {
+    let mut command = sandbox.command(outside::program("pactify")?);
+    command.arg("sub").args(arguments).current_dir(repository.path());
+    Running::start(command, input.as_bytes())
+}
+
+fn pactify(sandbox: &Sandbox, repository: &Repository<'_>, arguments: &[&str], input: &str) -> Result<Ended> {
+    start(sandbox, repository, arguments, input)?.wait(JOB)
+}
+
+#[test]
+fn a_task_goes_from_a_pipe_to_the_checkout() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let sub = |arguments: &[&str], input: &str| pactify(&sandbox, &repository, arguments, input);
+
+    let task = brief(json!([write("a.txt", "a\n"), {"say": "All\u{1b}[31m done."}]))?;
+    let ran = sub(&["run"], &task)?;
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    assert_eq!(ran.stdout, "All\\u{1b}[31m done.\n", "the agent's last words, and nothing else");
+    assert!(ran.stderr.contains("changed 1 file, +1 −0"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains('\u{1b}'), "no terminal, no control: {:?}", ran.stderr);
+
+    let listed: Value = serde_json::from_str(&sub(&["list", "--json"], "")?.stdout)?;
+    let id = listed["jobs"][0]["id"].as_str().context("no id")?.to_owned();
+    let tail = &id[id.len() - 6..];
+    let shown: Value = serde_json::from_str(&sub(&["show", tail, "--json"], "")?.stdout)?;
+    assert_eq!((&shown["job"]["id"], &shown["job"]["outcome"]), (&json!(id), &json!("succeeded")));
+
+    let patch = sub(&["diff", tail], "")?.stdout;
+    let mut git = sandbox.command("git");
+    git.args(["apply", "--check", "-"]).current_dir(repository.path());
+    let checked = Running::start(git, patch.as_bytes())?.wait(JOB)?;
+    assert_eq!(checked.code(), 0, "a piped patch is exact: {checked:?}\n{patch}");
+
+    let asked = sub(&["apply", "last"], "")?;
+    assert_eq!(asked.code(), 2, "nobody can be asked: {asked:?}");
+    assert_eq!(repository.status()?, "");
+    let applied = sub(&["apply", "last", "--yes"], "")?;
+    assert_eq!(applied.code(), 0, "{applied:?}");
+    assert_eq!(repository.read("a.txt")?, "a\n");
+    assert_eq!(sub(&["list"], "")?.stdout, "", "decided jobs are not listed");
+    assert!(sub(&["list", "--all"], "")?.stdout.contains(&id));
+    Ok(())
+}
+
+#[test]
+fn exit_codes_tell_how_it_ended() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let cases = [
+        (json!([{"say": "nothing to do"}]), &["run"][..], 6),
+        (json!([{"fail": "no"}]), &["run"], 1),
+        (json!(["ignoreSandbox", write("a.txt", "a\n")]), &["run", "--read-only"], 7),
+        (json!(["hang"]), &["run", "--timeout", "1s"], 8),
+        (json!([]), &["run", "nobody-has-this"], 4),
+        (json!([]), &["run", "--repo", "/"], 3),
+        (json!([]), &["run", "--fly"], 2),
+        (json!([]), &["show", "zzzzzz"], 2),
+        (json!([]), &["cancel", "20260101-000000-aaaaaa"], 2),
+    ];
+    for (steps, arguments, code) in cases {
+        let ended = pactify(&sandbox, &repository, arguments, &brief(steps)?)?;
+        assert_eq!(ended.code(), code, "{arguments:?}: {ended:?}");
+        assert!(!ended.stderr.is_empty(), "{arguments:?} says why");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_conflict_names_every_path_and_writes_nothing() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let task = brief(json!([write("README.md", "theirs\n"), write("new.txt", "theirs\n"), write("fine.txt", "f\n")]))?;
+    assert_eq!(pactify(&sandbox, &repository, &["run"], &task)?.code(), 0);
+    repository.write("README.md", "mine\n")?;
+    repository.write("new.txt", "mine\n")?;
+
+    let refused = pactify(&sandbox, &repository, &["apply", "last", "--yes", "--json"], "")?;
+    assert_eq!(refused.code(), 5, "{refused:?}");
+    let told: Value = serde_json::from_str(&refused.stdout)?;
+    assert_eq!(told["error"]["code"], "applyConflict");
+    let conflicts = told["error"]["conflicts"].as_array().context("no conflicts")?;
+    let paths: Vec<&str> = conflicts.iter().filter_map(|conflict| conflict["path"].as_str()).collect();
+    assert_eq!(paths, ["README.md", "new.txt"]);
+    assert!(paths.iter().all(|path| refused.stderr.contains(path)), "people are told, too: {}", refused.stderr);
+    assert_eq!(repository.read("README.md")?, "mine\n");
+    assert!(repository.read("fine.txt").is_err());
+    let part = pactify(&sandbox, &repository, &["apply", "last", "--path", "fine.txt", "--yes"], "")?;
+    assert_eq!(part.code(), 0, "{part:?}");
+    assert_eq!(repository.read("fine.txt")?, "f\n");
+    Ok(())
+}
+
+#[test]
+fn an_interrupt_asks_the_job_to_cancel_and_a_detached_one_can_be_followed() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+
+    let detached = pactify(&sandbox, &repository, &["run", "--detach"], &brief(json!([{"say": "hello"}, "hang"]))?)?;
+    assert_eq!(detached.code(), 0, "{detached:?}");
+    let id = detached.stdout.trim_end().to_owned();
+    let follower = start(&sandbox, &repository, &["events", &id, "--follow"], "")?;
+    follower.wait_for_line("hello", JOB)?;
+    assert_eq!(pactify(&sandbox, &repository, &["cancel", &id], "")?.code(), 0);
+    let followed = follower.wait(JOB)?;
+    assert!(followed.stdout.contains("ended: cancelled"), "{followed:?}");
+
+    let started = sandbox.root().join("started");
+    let touch = format!("touch {}", started.display());
+    let task = brief(json!([write("a.txt", "a\n"), {"run": touch}, "hang"]))?;
+    let running = start(&sandbox, &repository, &["run", "--json"], &task)?;
+    rendezvous::appears(&started, JOB)?;
+    running.signal(Signal::INT)?;
+    let ended = running.wait(JOB)?;
+    let told: Value = serde_json::from_str(&ended.stdout).with_context(|| format!("{ended:?}"))?;
+    assert_eq!((ended.code(), &told["job"]["outcome"]), (1, &json!("cancelled")), "{told:#}");
+    Ok(())
+}
