@@ -224,7 +224,9 @@ fn check_format(home: &Dir) -> Result<(), StoreError> {
     const MAX_BYTES: u64 = 64;
     let text = match home.read(FORMAT, MAX_BYTES) {
         Err(DiskError::Missing { .. }) => {
-            let fresh = format!(".{FORMAT}.{}", std::process::id());
+            // Threads of one process may be here at the same time, too.
+            static MADE: AtomicU64 = AtomicU64::new(0);
+            let fresh = format!(".{FORMAT}.{}.{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
             home.remove(&fresh)?;
             home.write_new(&fresh, format!("{STORE_FORMAT}\n").as_bytes())?;
             let placed = home.rename_new(&fresh, home, FORMAT);

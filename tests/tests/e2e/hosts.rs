@@ -12,14 +12,10 @@ use pactify_tests::sandbox::Sandbox;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-/// Steps as they are written.
-fn steps(steps: &Value) -> Vec<Step> {
-    serde_json::from_value(steps.clone()).expect("these are steps")
-}
-
 /// A brief that makes the agent do these steps.
 fn brief(list: &Value) -> String {
-    format!("Do as you are told.\n\n{}", prompt(&steps(list)))
+    let steps: Vec<Step> = serde_json::from_value(list.clone()).expect("steps as the agent reads them");
+    format!("Do as you are told.\n\n{}", prompt(&steps))
 }
 
 fn write(path: &str, text: &str) -> Value {
@@ -46,7 +42,8 @@ fn a_job_is_delegated_previewed_and_applied() -> Result<()> {
     assert_eq!((&status["outcome"], &status["disposition"]), (&json!("succeeded"), &json!("pending")), "{status:#}");
     assert_eq!(status["finalMessage"], "Done.");
     assert_eq!(status["changes"], json!({"files": 1, "added": 1, "deleted": 0, "sensitive": 0}));
-    assert_eq!(before.changed_since(&repository.snapshot()?), Vec::<String>::new(), "nothing before the apply");
+    let changed = before.changed_since(&repository.snapshot()?);
+    assert_eq!(changed, [format!(".git/refs/pactify/keep/{job}")], "nothing but what keeps the base from gc");
 
     let content = editor.run("content", &json!({"jobId": job, "side": "result", "path": "new/hello.txt"}))?;
     assert_eq!(content["text"], "hello\n");

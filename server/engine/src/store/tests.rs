@@ -410,3 +410,20 @@ fn no_descriptor_is_kept_for_a_job_that_was_read() {
     // Other tests of this process may open a few meanwhile.
     assert!(open() < before + 20, "{before} grew to {}", open());
 }
+
+#[test]
+fn a_home_may_be_made_by_many_at_once() {
+    for _ in 0..50 {
+        let dir = tempfile::tempdir().unwrap();
+        let home = pactify_core::AbsPath::new(dir.path().canonicalize().unwrap().join("home")).unwrap();
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let home = home.clone();
+                std::thread::spawn(move || Store::open(&home).map(drop))
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap().unwrap();
+        }
+    }
+}
