@@ -3,6 +3,7 @@
 //! One file per command. A command prints what it does on the standard error; its result, if it has one, is its only
 //! standard output. Nothing here is part of the product, and no product crate may depend on it.
 
+mod demo;
 mod repository;
 mod run;
 mod test;
@@ -17,6 +18,8 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 enum Command {
+    /// Show one job from the brief to the applied result, with the real codex and no login
+    Demo,
     /// Check everything that has to hold before a change lands
     Test(test::Arguments),
     /// Check the rules of the house that a machine can check
@@ -27,6 +30,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Command::parse() {
+        Command::Demo => demo::run(),
         Command::Test(arguments) => test::run(&arguments),
         Command::Tidy(arguments) => tidy::run(&arguments),
         Command::Tools(arguments) => tools::run(&arguments),
