@@ -2,8 +2,8 @@
 //!
 //! [`stage`] sets it up the way a person behind a gateway would: the real codex, configured in pactify's own
 //! configuration, talks to a scripted model provider on the loopback; without npm the scripted agent stands in for codex.
-//! The session here is what an editor does, and prints what an editor would show. Nothing outside a temporary folder is
-//! touched (and the tools cache, for codex), and every wait has an end.
+//! The session here is what an editor does, and prints what an editor would show. Nothing is touched outside a temporary
+//! folder (and, for codex, the tools cache), and every wait has an end.
 
 mod screen;
 mod stage;
@@ -27,9 +27,9 @@ const END: Duration = Duration::from_secs(10);
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let screen = Screen::new();
-    let begun = Instant::now();
     screen.heading("Preparing");
     stage::build()?;
+    let begun = Instant::now();
     let stage = Stage::new(&screen)?;
     let repository = stage.repository()?;
     screen.fact("repository", &repository.path().display().to_string());
@@ -76,10 +76,13 @@ fn perform(screen: &Screen, editor: &mut Editor, repository: &Repository<'_>) ->
     let ending = words::ending(&JobDetail::deserialize(&status)?);
     ensure!(status["outcome"] == "succeeded", "the job {}: {}\n{status:#}", ending.what, ending.next);
     screen.good(&format!("{}: {}", ending.what, ending.next));
-    let mut changed = repository.snapshot()?.changed_since(&before);
-    // What keeps `git gc` from taking the job's base; it goes when the job is discarded.
-    changed.retain(|path| !path.starts_with(".git/refs/pactify/keep/"));
-    ensure!(changed.is_empty(), "changed before the apply: {}", changed.join(", "));
+    let changed = || {
+        let mut changed = repository.snapshot()?.changed_since(&before);
+        // What keeps `git gc` from taking the job's base; it goes when the job is discarded.
+        changed.retain(|path| !path.starts_with(".git/refs/pactify/keep/"));
+        anyhow::Ok(changed)
+    };
+    ensure!(changed()?.is_empty(), "changed before the apply: {}", changed()?.join(", "));
 
     screen.heading("Previewing (pactify.diffPreview)");
     let preview = editor.run("diffPreview", &json!({"jobId": job, "format": "patch"}))?;
@@ -91,6 +94,7 @@ fn perform(screen: &Screen, editor: &mut Editor, repository: &Repository<'_>) ->
     for line in repository.status()?.lines() {
         screen.fact("git status", line);
     }
+    ensure!(changed()? == EXPECTED.map(|(path, _)| path), "changed by the apply: {}", changed()?.join(", "));
     for (path, content) in EXPECTED {
         let found = repository.read(path)?;
         ensure!(found == content, "{path} holds {found:?} instead of {content:?}");
