@@ -24,6 +24,7 @@ use crate::job::{BaseKind, Isolation};
 use crate::path::PathName;
 
 pub use choices::{BriefSource, ExportForm, PreviewFormat, Severity, Side};
+pub use words::{Ending, Tone};
 
 macro_rules! wire {
     ($($(#[$meta:meta])* pub struct $name:ident { $($body:tt)* })*) => {$(
@@ -206,6 +207,9 @@ wire! {
         /// What went wrong, if something did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub error: Option<Failure>,
+        /// What to tell a person, once the job needs no more waiting.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub ending: Option<Ending>,
     }
 
     /// A job's base.

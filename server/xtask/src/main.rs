@@ -3,6 +3,7 @@
 //! One file per command. A command prints what it does on the standard error; its result, if it has one, is its only
 //! standard output. Nothing here is part of the product, and no product crate may depend on it.
 
+mod codegen;
 mod demo;
 mod repository;
 mod run;
@@ -18,6 +19,8 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 enum Command {
+    /// Write the clients' types from the wire's
+    Codegen(codegen::Arguments),
     /// Show one job from the brief to the applied result, with the real codex and no login
     Demo,
     /// Check everything that has to hold before a change lands
@@ -30,6 +33,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Command::parse() {
+        Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Demo => demo::run(),
         Command::Test(arguments) => test::run(&arguments),
         Command::Tidy(arguments) => tidy::run(&arguments),

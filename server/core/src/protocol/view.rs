@@ -5,9 +5,9 @@ use std::path::Path;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
-use super::{BaseView, JobDetail, JobSummary, WaitingView};
+use super::{BaseView, JobDetail, JobSummary, WaitingView, words};
 use crate::job::JobSpec;
-use crate::job::state::{Host, JobState};
+use crate::job::state::{Host, JobState, SeenState};
 use crate::{AbsPath, display};
 
 /// What RFC 3986 leaves unescaped in a path.
@@ -65,7 +65,7 @@ pub fn summary(spec: &JobSpec, state: &JobState, host: Host) -> JobSummary {
 pub fn detail(spec: &JobSpec, state: &JobState, host: Host) -> JobDetail {
     let attempt = state.attempt.as_ref();
     let ended = state.ended();
-    JobDetail {
+    let mut detail = JobDetail {
         summary: summary(spec, state, host),
         brief: spec.brief.as_str().to_owned(),
         worktree: state.tree.as_ref().map(|tree| file_uri(tree.path.as_path())),
@@ -76,7 +76,12 @@ pub fn detail(spec: &JobSpec, state: &JobState, host: Host) -> JobDetail {
         change_set: state.result.as_ref().map(|result| result.change_set.to_string()),
         final_message: ended.and_then(|ended| ended.final_message.clone()),
         error: ended.and_then(|ended| ended.failure.clone()),
+        ending: None,
+    };
+    if matches!(detail.summary.state, SeenState::Finished | SeenState::Lost) {
+        detail.ending = Some(words::ending(&detail));
     }
+    detail
 }
 
 /// How a progress line counts changes: `3 files, +10 −2`.

@@ -3,6 +3,8 @@
 //! Pure; whatever came from an agent or a repository is neutralised ([`crate::display`]). Colours, columns and where
 //! a line appears are the front ends' business.
 
+use serde::{Deserialize, Serialize};
+
 use super::view::totals_line;
 use super::{EventView, JobDetail, JobSummary};
 use crate::Failure;
@@ -13,7 +15,9 @@ use crate::job::outcome::{Disposition, Outcome};
 use crate::job::state::SeenState;
 
 /// How good a piece of news is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub enum Tone {
     /// What was asked for.
     Good,
@@ -24,7 +28,9 @@ pub enum Tone {
 }
 
 /// What to tell about a job that needs no more waiting.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Ending {
     /// How good it is.
     pub tone: Tone,
