@@ -5,11 +5,10 @@
 //! engine's work; the reference for people (`docs/configuration.md`) is generated from these types' documentation.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::harness::{HarnessName, registry};
+use crate::harness::{HarnessName, HarnessSettings, registry};
 use crate::job::access::Access;
 use crate::job::{BaseKind, Isolation, Limits};
 use crate::{AbsPath, Failure, FailureCode};
@@ -96,20 +95,6 @@ pub struct Settings {
     harnesses: BTreeMap<HarnessName, HarnessSettings>,
 }
 
-/// One harness's settings. Recorded with each job, so that a job means the same when it is recovered.
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct HarnessSettings {
-    /// The program, where the person chose one.
-    pub executable: Option<AbsPath>,
-    /// The model, where the person chose one.
-    pub model: Option<String>,
-    /// Variables to let through.
-    pub environment: Vec<String>,
-    /// Settings in the harness's own terms.
-    pub config: toml::Table,
-}
-
 impl Settings {
     /// Parses and checks a configuration file's text; the empty text is the default configuration.
     pub fn parse(text: &str) -> Result<Self, Failure> {
@@ -138,7 +123,7 @@ impl Settings {
         let harnesses = raw
             .harnesses
             .into_iter()
-            .map(|(name, raw)| Ok((known_harness(&name)?, HarnessSettings::resolve(&name, raw)?)))
+            .map(|(name, raw)| Ok((known_harness(&name)?, harness_settings(&name, raw)?)))
             .collect::<Result<_, Failure>>()?;
         Ok(Self {
             harness,
@@ -168,34 +153,20 @@ impl Default for Settings {
     }
 }
 
-impl HarnessSettings {
-    fn resolve(name: &str, raw: RawHarness) -> Result<Self, Failure> {
-        let executable = match raw.executable {
-            None => None,
-            Some(path) => {
-                Some(AbsPath::new(path).map_err(|error| invalid(format!("[harnesses.{name}] executable: {error}")))?)
-            }
-        };
-        for variable in &raw.environment {
-            let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-            if variable.is_empty() || !variable.bytes().all(plain) || variable.as_bytes()[0].is_ascii_digit() {
-                return Err(invalid(format!("[harnesses.{name}] environment: {variable:?} is not a variable's name")));
-            }
+fn harness_settings(name: &str, raw: RawHarness) -> Result<HarnessSettings, Failure> {
+    let executable = match raw.executable {
+        None => None,
+        Some(path) => {
+            Some(AbsPath::new(path).map_err(|error| invalid(format!("[harnesses.{name}] executable: {error}")))?)
         }
-        Ok(Self { executable, model: raw.model, environment: raw.environment, config: raw.config })
+    };
+    for variable in &raw.environment {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        if variable.is_empty() || !variable.bytes().all(plain) || variable.as_bytes()[0].is_ascii_digit() {
+            return Err(invalid(format!("[harnesses.{name}] environment: {variable:?} is not a variable's name")));
+        }
     }
-}
-
-impl fmt::Debug for HarnessSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HarnessSettings")
-            .field("executable", &self.executable)
-            .field("model", &self.model)
-            .field("environment", &self.environment)
-            // A provider's settings may hold what no log should.
-            .field("config", &self.config.keys().collect::<Vec<_>>())
-            .finish()
-    }
+    Ok(HarnessSettings { executable, model: raw.model, environment: raw.environment, config: raw.config })
 }
 
 fn known_harness(name: &str) -> Result<HarnessName, Failure> {

@@ -7,6 +7,7 @@
 
 pub mod codex;
 pub mod registry;
+pub mod settings;
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,11 +16,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::brief::Brief;
-use crate::config::HarnessSettings;
 use crate::job::access::{Access, Mode, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::job::event::{ExitRecord, Known, Usage};
 use crate::job::outcome::Verdict;
 use crate::{AbsPath, Failure, JobId};
+
+pub use settings::HarnessSettings;
 
 /// A harness's name: lower-case letters, digits and dashes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

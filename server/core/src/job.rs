@@ -14,8 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::brief::Brief;
-use crate::config::HarnessSettings;
-use crate::harness::HarnessName;
+use crate::harness::{HarnessName, HarnessSettings};
 use crate::{AbsPath, JobId, ObjectId};
 use access::Access;
 

@@ -5,8 +5,7 @@
 
 use std::time::Duration;
 
-use pactify_core::config::HarnessSettings;
-use pactify_core::harness::Harness;
+use pactify_core::harness::{Harness, HarnessSettings};
 use pactify_core::{AbsPath, Failure, FailureCode, display};
 
 use crate::env::Env;

@@ -1,7 +1,7 @@
 //! A host: the process that owns one running job.
 //!
-//! Our binary re-executes itself as a host ([`start`]); [`reenter`] is the other end, the first call of both mains. A host
-//! leads a session of its own, holds the job's lock, adopts every orphan below it, and is the only writer of
+//! Our binary re-executes itself as a host ([`start`]); [`reenter`] is the other end, the first call of both mains
+//! ([`entry`]). A host leads a session of its own, holds the job's lock, adopts every orphan below it, and is the only writer of
 //! the job's journal while it lives. It knows no editor: whoever wants to know what happens reads the journal, and
 //! [`control`] is there to ask it to stop. [`attempt`] is what it does from beginning to end.
 
@@ -9,6 +9,8 @@ mod attempt;
 pub(crate) mod control;
 mod deadlines;
 mod drive;
+mod entry;
+mod error;
 mod launch;
 mod leftovers;
 mod lines;
@@ -18,55 +20,35 @@ mod turn;
 mod wire;
 
 use std::borrow::Cow;
-use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io;
-use std::process::ExitCode;
 
-use pactify_core::brief::{self, Brief, BriefError};
+use pactify_core::brief::{self, Brief};
 use pactify_core::config::Settings;
 use pactify_core::job::JobSpec;
 use pactify_core::job::event::{AttemptReason, Event as JournalEvent, HostRecord, Known, ProcessRecord};
 use pactify_core::job::state::{JobState, Phase};
 use pactify_core::redact::Redactor;
-use pactify_core::{AbsPath, AttemptNo, Failure, JobId};
+use pactify_core::{AbsPath, AttemptNo, JobId};
 use tokio::sync::mpsc;
+
+pub use self::entry::reenter;
+pub(crate) use self::entry::{Errand, leave_message, start};
 
 use self::control::{Reply, Request};
 use self::drive::Event;
-use self::turn::Turn;
+use self::error::HostError;
 use self::wire::WireLog;
-use crate::disk::{Dir, DiskError, Open};
-use crate::env::{Env, EnvError};
-use crate::job_dir::socket::{self, SocketError};
-use crate::job_dir::{JobDir, JobLock, LockError, SpecError};
-use crate::journal::{Journal, JournalError};
-use crate::log::{self, Stderr};
-use crate::process::detach::{self, DetachError, HostStart};
-use crate::process::{ProcessIdentity, SpawnError, reap};
-use crate::store::{Area, Store, StoreError};
+use crate::disk::{Dir, Open};
+use crate::env::Env;
+use crate::job_dir::{JobDir, JobLock, socket};
+use crate::journal::Journal;
+use crate::process::{ProcessIdentity, reap};
+use crate::store::{Area, Store};
 use crate::tree::Trash;
 use crate::{config, git};
 
 /// The version that records name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// The first argument that makes our binary a host.
-const ARGUMENT: &str = "__host";
-
-/// Where a resume's message is left.
-const MESSAGE: &str = "message";
-
-/// What a host is started for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Errand {
-    /// The job's first run.
-    Run,
-    /// A further turn, with the message that [`leave_message`] left.
-    Resume,
-    /// Repairing a job whose host died.
-    Recover,
-}
 
 /// A host at work.
 #[derive(Debug)]
@@ -91,142 +73,6 @@ enum Cancel {
     /// Wished, but not recorded: no attempt was open.
     Wished,
     Recorded,
-}
-
-/// Why a host ended without ending its attempt.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum HostError {
-    #[error("cannot become a host")]
-    Detach(#[from] DetachError),
-    #[error("cannot read the surroundings")]
-    Env(#[from] EnvError),
-    #[error("cannot open the store")]
-    Store(#[from] StoreError),
-    #[error("cannot read the job")]
-    Spec(#[from] SpecError),
-    #[error("cannot hold the job")]
-    Lock(#[from] LockError),
-    #[error("cannot write the journal")]
-    Journal(#[from] JournalError),
-    #[error("cannot use the disk")]
-    Disk(#[from] DiskError),
-    #[error("cannot take a slot")]
-    Slot(#[source] io::Error),
-    #[error("cannot listen")]
-    Listen(#[source] io::Error),
-    #[error("cannot listen")]
-    Socket(#[from] SocketError),
-    #[error("a step of ours panicked")]
-    Panicked(#[from] tokio::task::JoinError),
-    #[error("the message of a resume is unusable")]
-    Message(#[source] BriefError),
-    #[error("{0:?} is not a host's command line")]
-    Arguments(Vec<OsString>),
-}
-
-impl HostError {
-    /// As a failure of the job, when it came up while the harness ran.
-    fn into_failure(self) -> Failure {
-        match self {
-            Self::Journal(error) => error.into(),
-            error => Failure::internal(chain(&error)),
-        }
-    }
-}
-
-/// Starts a host for a job whose lock the caller holds; the host holds it from then on.
-pub(crate) fn start(env: &Env, lock: JobLock, errand: Errand) -> Result<ProcessIdentity, StartError> {
-    let job = lock.job().clone();
-    let log = job.dir().file("host.log", Open::AppendOrCreate)?;
-    let word = match errand {
-        Errand::Run => "run",
-        Errand::Resume => "resume",
-        Errand::Recover => "recover",
-    };
-    let arguments = [ARGUMENT, word, job.id().as_str()].map(OsString::from).to_vec();
-    Ok(detach::spawn_host(env, HostStart { arguments, lock: lock.into_file(), log })?)
-}
-
-/// Leaves what a resumed session is told, for the host that is started next.
-pub(crate) fn leave_message(lock: &JobLock, message: &Brief) -> Result<(), DiskError> {
-    lock.job().dir().replace(MESSAGE, message.as_str().as_bytes(), true)
-}
-
-/// Why no host was started.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum StartError {
-    #[error("cannot open the host's log")]
-    Log(#[from] DiskError),
-    #[error("cannot start the host")]
-    Spawn(#[from] SpawnError),
-}
-
-impl From<StartError> for Failure {
-    fn from(error: StartError) -> Self {
-        Self::internal(chain(&error))
-    }
-}
-
-/// Runs this process as a host if that is what its arguments say. Call it first, before any thread or runtime.
-///
-/// Returns the exit code of a host, `None` for any other process.
-pub fn reenter(arguments: &[OsString]) -> Option<ExitCode> {
-    let [first, rest @ ..] = arguments else { return None };
-    if first != ARGUMENT {
-        return None;
-    }
-    match enter(rest) {
-        Ok(()) => Some(ExitCode::SUCCESS),
-        Err(error) => {
-            tracing::error!(error = chain(&error), "the host ends early");
-            Some(ExitCode::from(70))
-        }
-    }
-}
-
-fn enter(arguments: &[OsString]) -> Result<(), HostError> {
-    let detached = detach::become_host()?;
-    let (errand, id) = parse(arguments).ok_or_else(|| HostError::Arguments(arguments.to_vec()))?;
-    let env = Env::from_process()?;
-    // Its standard error is the job's own log.
-    log::start(&env, "host", Stderr::Shown);
-    let store = Store::open(env.directories().pactify_home())?;
-    let job = store.job(&id)?;
-    let lock = JobLock::from_file(&job, detached.lock.try_clone().map_err(HostError::Listen)?)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(HostError::Listen)?;
-    let outcome = runtime.block_on(async {
-        detached.ignore_hangup().map_err(HostError::Listen)?;
-        live(env, store, lock, errand).await
-    });
-    // A blocking step that hangs in the kernel must not keep the process.
-    runtime.shutdown_background();
-    outcome
-}
-
-fn parse(arguments: &[OsString]) -> Option<(Errand, JobId)> {
-    let [word, id] = arguments else { return None };
-    let errand = match word.to_str()? {
-        "run" => Errand::Run,
-        "resume" => Errand::Resume,
-        "recover" => Errand::Recover,
-        _ => return None,
-    };
-    Some((errand, id.to_str()?.parse().ok()?))
-}
-
-async fn live(env: Env, store: Store, lock: JobLock, errand: Errand) -> Result<(), HostError> {
-    let mut host = Host::open(env, store, lock)?;
-    host.listen()?;
-    match errand {
-        Errand::Run => attempt::run(&mut host, Turn::First).await?,
-        Errand::Resume => {
-            let message = host.message()?;
-            attempt::run(&mut host, Turn::Further(message)).await?;
-        }
-        Errand::Recover => attempt::recover(&mut host).await?,
-    }
-    host.tidy();
-    Ok(())
 }
 
 impl Host {
@@ -362,7 +208,7 @@ impl Host {
 
     /// What this turn is told.
     fn message(&self) -> Result<Brief, HostError> {
-        let text = self.dir().dir().read(MESSAGE, brief::MAX_BYTES as u64)?;
+        let text = self.dir().dir().read(entry::MESSAGE, brief::MAX_BYTES as u64)?;
         Brief::new(String::from_utf8_lossy(&text)).map_err(HostError::Message)
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::Isolation;
-use super::outcome::Outcome;
+use super::outcome::{Deadline, Outcome};
 use crate::change::Totals;
 use crate::{AbsPath, AttemptNo, ChangeSetId, Failure, ObjectId, Seq};
 
@@ -287,16 +287,6 @@ impl Usage {
             cost,
         }
     }
-}
-
-/// A limit that passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Deadline {
-    /// The job's whole time.
-    Total,
-    /// The time without a sign of life.
-    Stall,
 }
 
 /// How a process ended.

@@ -7,7 +7,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
-use super::event::Deadline;
 use crate::{Failure, FailureCode};
 
 /// How an attempt ended.
@@ -69,6 +68,16 @@ impl Disposition {
     pub fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::PartlyApplied)
     }
+}
+
+/// A limit that passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Deadline {
+    /// The job's whole time.
+    Total,
+    /// The time without a sign of life.
+    Stall,
 }
 
 /// What the driver made of the harness's own words.

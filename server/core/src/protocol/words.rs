@@ -10,8 +10,8 @@ use super::{EventView, JobDetail, JobSummary};
 use crate::Failure;
 use crate::display::{headline, neutral};
 use crate::job::access::Access;
-use crate::job::event::{AttemptReason, Deadline, Event, ExitRecord, Known};
-use crate::job::outcome::{Disposition, Outcome};
+use crate::job::event::{AttemptReason, Event, ExitRecord, Known};
+use crate::job::outcome::{Deadline, Disposition, Outcome};
 use crate::job::state::SeenState;
 
 /// How good a piece of news is.

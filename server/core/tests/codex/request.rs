@@ -1,8 +1,8 @@
 //! A request to plan from, with every part in one place.
 
 use pactify_core::brief::Brief;
-use pactify_core::config::{HarnessSettings, Settings};
-use pactify_core::harness::{Places, Request, Resume, registry};
+use pactify_core::config::Settings;
+use pactify_core::harness::{HarnessSettings, Places, Request, Resume, registry};
 use pactify_core::{AbsPath, JobId};
 
 /// The owner of all that a [`Request`] borrows.

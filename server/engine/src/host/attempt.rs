@@ -5,8 +5,8 @@
 //! of the job runs any more.
 
 use pactify_core::harness::Conclusion;
-use pactify_core::job::event::{AttemptReason, Deadline, Known, ProcessRecord, TreeRecord};
-use pactify_core::job::outcome::{Observed, Verdict, conclude};
+use pactify_core::job::event::{AttemptReason, Known, ProcessRecord, TreeRecord};
+use pactify_core::job::outcome::{Deadline, Observed, Verdict, conclude};
 use pactify_core::{Failure, FailureCode};
 
 use super::drive::{Driven, LEFTOVERS, drive};

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use pactify_core::job::Limits;
-use pactify_core::job::event::Deadline;
+use pactify_core::job::outcome::Deadline;
 
 use crate::env::Moment;
 

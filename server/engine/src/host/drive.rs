@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use pactify_core::Failure;
 use pactify_core::harness::{Conclusion, Driver, Stdin, Step};
-use pactify_core::job::event::{Deadline, ExitRecord, Known};
+use pactify_core::job::event::{ExitRecord, Known};
+use pactify_core::job::outcome::Deadline;
 use pactify_core::job::state::Phase;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::ChildStdin;

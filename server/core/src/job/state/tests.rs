@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::job::event::{Deadline, ExitRecord};
+use crate::job::event::ExitRecord;
+use crate::job::outcome::Deadline;
 
 fn process() -> ProcessRecord {
     ProcessRecord { pid: 7, start_time: 9, boot_id: "b".into() }
