@@ -82,7 +82,7 @@ impl Host {
             tracing::warn!(%failure, "the configuration is broken; the job goes on with its own settings and default limits");
             Settings::default()
         });
-        let secrets = secrets(&env, journal.spec());
+        let secrets = secrets(&env, &journal.spec().settings.environment);
         let wire = journal.lock().job().dir().file("wire.log", Open::AppendOrCreate).ok();
         let (sender, inbox) = mpsc::channel(64);
         let attempt = journal.state().next_attempt();
@@ -238,6 +238,11 @@ impl Host {
         }
     }
 
+    /// From here on the values of these variables are recorded nowhere.
+    fn keep_secret(&mut self, names: &[String]) {
+        self.redactor = Redactor::new(secrets(&self.env, names));
+    }
+
     fn keep_leftovers(&mut self, names: Vec<String>) {
         self.leftovers = names;
     }
@@ -297,10 +302,9 @@ fn answer(request: &Request, job: &JobId, events: &mpsc::Sender<Event>) -> Reply
     }
 }
 
-/// The values that must not be recorded: of the variables that the person lets through to the harness.
-fn secrets(env: &Env, spec: &JobSpec) -> Vec<String> {
-    let names = spec.settings.environment.iter();
-    names.filter_map(|name| env.variable(name)?.to_str().map(str::to_owned)).collect()
+/// The values of variables that are let through to the harness: they must not be recorded.
+fn secrets(env: &Env, names: &[String]) -> Vec<String> {
+    names.iter().filter_map(|name| env.variable(name)?.to_str().map(str::to_owned)).collect()
 }
 
 /// The event with every text in it redacted.

@@ -123,6 +123,8 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
         Ok(launch) => launch,
         Err(failure) => return Ok(Err(failure)),
     };
+    // The plan knows of more than the person named: a provider's settings name the variable of its key.
+    host.keep_secret(&launch.keep_env);
     let environment = launch::environment(host.env(), &launch, &Marker::of(&spec.id));
     let prepared = {
         let (environment, launch) = (environment.clone(), launch.clone());
