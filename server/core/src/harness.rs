@@ -84,6 +84,11 @@ pub trait Harness: Send + Sync {
         None
     }
 
+    /// Where a person keeps this harness's own state when no variable says otherwise, below their home directory.
+    fn home_folder(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Asks for a login beforehand: arguments of a command that answers with exit code 0 when one is there. (That a
     /// run was refused for want of a login is for its [`Driver`] to say.)
     fn login_probe(&self) -> Option<&'static [&'static str]> {

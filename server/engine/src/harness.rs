@@ -3,6 +3,7 @@
 //! The program is resolved once, when a job is created, to an absolute path that later steps repeat; a repository never
 //! chooses it. Probes run with the harness's own filtered environment and are bounded.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use pactify_core::harness::{Harness, HarnessSettings};
@@ -14,6 +15,9 @@ use crate::process::{EnvPolicy, Invocation, Limits};
 
 /// How long a harness may take to name its version or its login.
 const PROBE: Duration = Duration::from_secs(20);
+
+/// A home that no program can make.
+const NO_HOME: &str = "/dev/null";
 
 /// The program of `harness`: the person's choice, or the first one on the search path; the native program where what
 /// was found is a launcher.
@@ -45,7 +49,9 @@ pub fn version(
     settings: &HarnessSettings,
     executable: &AbsPath,
 ) -> Result<Option<String>, Failure> {
-    let output = probe(env, settings, executable, harness.version_args())?;
+    // Even for this some harnesses make themselves a home; where there can be none, they do without.
+    let home = harness.home_variable().map(|name| (name, OsString::from(NO_HOME)));
+    let output = probe(env, settings, executable, harness.version_args(), home)?;
     Ok(harness.parse_version(&String::from_utf8_lossy(&output.stdout.bytes)))
 }
 
@@ -57,7 +63,19 @@ pub fn logged_in(
     executable: &AbsPath,
 ) -> Result<Option<bool>, Failure> {
     let Some(arguments) = harness.login_probe() else { return Ok(None) };
-    probe(env, settings, executable, arguments).map(|output| Some(output.success()))
+    let Some(state) = person_state(env, harness) else { return Ok(None) };
+    if !state.as_path().is_dir() {
+        // Where nothing is there is no login, and asking would make a directory of it.
+        return Ok(Some(false));
+    }
+    let home = harness.home_variable().map(|name| (name, state.as_path().as_os_str().to_owned()));
+    probe(env, settings, executable, arguments, home).map(|output| Some(output.success()))
+}
+
+/// Where the person keeps this harness's own state.
+fn person_state(env: &Env, harness: &dyn Harness) -> Option<AbsPath> {
+    let chosen = harness.home_variable().and_then(|name| AbsPath::new(env.variable(name)?).ok());
+    chosen.or_else(|| Some(env.directories().home().join(harness.home_folder()?)))
 }
 
 fn probe(
@@ -65,8 +83,12 @@ fn probe(
     settings: &HarnessSettings,
     executable: &AbsPath,
     arguments: &[&str],
+    home: Option<(&str, OsString)>,
 ) -> Result<crate::process::Output, Failure> {
-    let environment = EnvPolicy::harness(&settings.environment).filter(env.variables());
+    let mut environment = EnvPolicy::harness(&settings.environment).filter(env.variables());
+    if let Some((name, value)) = home {
+        environment.set(name, value);
+    }
     let limits = Limits { deadline: PROBE, bytes: 64 * 1024, overflow: Overflow::Cut };
     let root = AbsPath::new("/").map_err(|error| Failure::internal(error.to_string()))?;
     let invocation = Invocation::new(executable.clone(), root, environment).args(arguments);

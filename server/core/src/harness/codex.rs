@@ -19,6 +19,9 @@ use crate::{AbsPath, Failure, FailureCode};
 /// The minor version that every statement of this module was observed with.
 pub const TESTED_VERSION: &str = "0.171";
 
+/// The person's own codex home, below their home directory.
+const HOME_FOLDER: &str = ".codex";
+
 /// The codex CLI.
 #[derive(Clone, Copy, Debug)]
 pub struct Codex;
@@ -78,6 +81,10 @@ impl Harness for Codex {
 
     fn home_variable(&self) -> Option<&'static str> {
         Some("CODEX_HOME")
+    }
+
+    fn home_folder(&self) -> Option<&'static str> {
+        Some(HOME_FOLDER)
     }
 
     fn login_probe(&self) -> Option<&'static [&'static str]> {
@@ -153,7 +160,7 @@ fn plain_argument<'t>(what: &str, text: &'t str) -> Result<&'t str, Failure> {
 /// spend the person's only refresh token.
 fn login_link(request: &Request<'_>) -> Option<PlannedLink> {
     let places = request.places;
-    let state = places.person_state.clone().or_else(|| places.user_home.as_ref().map(|home| home.join(".codex")))?;
+    let state = places.person_state.clone().or_else(|| places.user_home.as_ref().map(|home| home.join(HOME_FOLDER)))?;
     Some(PlannedLink { at: places.home.join("auth.json"), target: state.join("auth.json"), refreshed: true })
 }
 
