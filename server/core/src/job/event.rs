@@ -4,6 +4,8 @@
 //! guessed. *Milestones* move the state ([`super::state`]) and wait for the disk; everything else is *chatter*,
 //! synced in groups. How a record becomes a line of a file is the engine's business.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -11,7 +13,7 @@ use serde_json::Value;
 use super::Isolation;
 use super::outcome::{Deadline, Outcome};
 use crate::change::Totals;
-use crate::{AbsPath, AttemptNo, ChangeSetId, Failure, ObjectId, Seq};
+use crate::{AbsPath, AttemptNo, ChangeSetId, Failure, FailureCode, ObjectId, Seq, display};
 
 /// One event, with its place and time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -328,6 +330,39 @@ impl Event {
     }
 }
 
+impl Event {
+    /// What the event means to the fold. An end of a shape that this build does not know is still an end: a job that a
+    /// newer build finished must never be taken for lost, and repaired.
+    pub fn meaning(&self) -> Option<Cow<'_, Known>> {
+        match self {
+            Self::Known(known) => Some(Cow::Borrowed(known)),
+            Self::Unknown(value) => end_of_a_newer_build(value).map(Cow::Owned),
+        }
+    }
+}
+
+fn end_of_a_newer_build(value: &Value) -> Option<Known> {
+    let text = |pointer| value.pointer(pointer).and_then(Value::as_str);
+    if text("/type") != Some("attemptEnded") {
+        return None;
+    }
+    let named = text("/outcome").unwrap_or_default();
+    let outcome = value.get("outcome").and_then(|outcome| Outcome::deserialize(outcome).ok());
+    let message = match (outcome, text("/failure/message")) {
+        (Some(_), Some(said)) => said.to_owned(),
+        (_, said) => {
+            let ended = format!("a newer pactify ended the job as {:?}", display::headline(named, 40));
+            said.map_or(ended.clone(), |said| format!("{ended}: {said}"))
+        }
+    };
+    let next = text("/failure/next").unwrap_or("use the newer pactify for this job");
+    Some(Known::AttemptEnded {
+        outcome: outcome.unwrap_or(Outcome::Failed),
+        failure: Some(Failure::new(FailureCode::StoreNewer, message, next)),
+        final_message: text("/finalMessage").map(str::to_owned),
+    })
+}
+
 impl From<Known> for Event {
     fn from(known: Known) -> Self {
         Self::Known(known)
@@ -366,5 +401,31 @@ mod tests {
             assert_eq!(serde_json::to_string(&event).unwrap(), text);
         }
         assert!(serde_json::from_str::<Event>(r#"{"text":"no type"}"#).is_err());
+    }
+
+    #[test]
+    fn an_end_of_a_newer_build_is_an_end() {
+        for (text, expected, says) in [
+            (r#"{"outcome":"succeeded","finalMessage":"Done.","score":1}"#, Outcome::Succeeded, None),
+            (r#"{"outcome":"rescheduled"}"#, Outcome::Failed, Some("a newer pactify ended the job as \"rescheduled\"")),
+            (
+                r#"{"outcome":"timedOut","failure":{"code":"solarFlare","message":"the sun","next":"wait"}}"#,
+                Outcome::TimedOut,
+                Some("the sun"),
+            ),
+            (
+                r#"{"outcome":"melted","failure":{"code":"solarFlare","message":"the sun","next":"wait"}}"#,
+                Outcome::Failed,
+                Some("a newer pactify ended the job as \"melted\": the sun"),
+            ),
+            (r#"{}"#, Outcome::Failed, Some("a newer pactify ended the job as \"\"")),
+        ] {
+            let mut value: Value = serde_json::from_str(text).unwrap();
+            value["type"] = "attemptEnded".into();
+            let event: Event = serde_json::from_value(value).unwrap();
+            let Known::AttemptEnded { outcome, failure, .. } = event.meaning().unwrap().into_owned() else { panic!() };
+            assert_eq!((outcome, failure.as_ref().map(|failure| failure.message.as_str())), (expected, says), "{text}");
+        }
+        assert!(Event::Unknown(serde_json::json!({"type": "teleported"})).meaning().is_none());
     }
 }

@@ -8,7 +8,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::event::{AttemptReason, Event, HostRecord, Known, ProcessRecord, Record, ResultRecord, TreeRecord, Usage};
+use super::event::{AttemptReason, HostRecord, Known, ProcessRecord, Record, ResultRecord, TreeRecord, Usage};
 use super::outcome::{Disposition, Outcome};
 use crate::{AttemptNo, Failure, Seq};
 
@@ -193,7 +193,8 @@ impl JobState {
     /// Folds one more record.
     pub fn apply(&mut self, record: &Record) {
         self.last = record.seq;
-        let Event::Known(known) = &record.event else { return };
+        let Some(known) = record.event.meaning() else { return };
+        let known = known.as_ref();
         let of_this_attempt = self.attempt.as_ref().is_some_and(|attempt| attempt.number == record.attempt);
         let opens_next = matches!(known, Known::AttemptStarted { .. })
             && self.attempt.as_ref().is_none_or(|attempt| attempt.number < record.attempt);

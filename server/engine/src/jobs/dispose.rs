@@ -144,10 +144,10 @@ impl Jobs {
             .and_then(|stream| control::ask(stream, &Request::Cancel).map_err(|error| unreachable(job, &error)));
         match asked {
             Ok(Reply::Accepted) => Ok(()),
-            Ok(reply) => Err(Failure::new(
+            Ok(Reply::Unsupported | Reply::Other | Reply::Hello { .. }) => Err(Failure::new(
                 FailureCode::HostUnreachable,
-                format!("the host of job {job} answers {reply:?}"),
-                "it is of another version: cancel with the pactify that started the job",
+                format!("the host of job {job} is of another version and cannot be asked to cancel"),
+                "cancel with the pactify that started the job, or end the host process that its events name",
             )),
             // It ended, or died, between our look and our question.
             Err(_) if self.store().seen(job)?.1 == SeenState::Finished => Ok(()),
