@@ -28,7 +28,12 @@ pub struct Editor {
 impl Editor {
     /// Opens `folder` in an editor with our thin client.
     pub fn open(sandbox: &Sandbox, folder: &Path) -> Result<Self> {
-        let mut client = Launch::new(sandbox.command(outside::program("pactify-lsp")?)).arg("--stdio").spawn()?;
+        Self::start(Launch::new(sandbox.command(outside::program("pactify-lsp")?)).arg("--stdio"), folder)
+    }
+
+    /// The same with a server that is started in another way.
+    pub fn start(server: Launch, folder: &Path) -> Result<Self> {
+        let mut client = server.spawn()?;
         client.initialize_with(json!({
             "processId": null,
             "rootUri": uri(folder),

@@ -1,7 +1,9 @@
 //! The end-to-end tests: real processes, real sockets, real harnesses. One binary, one module per subject.
 
 mod cli;
+mod codex;
 mod editors;
 mod hosts;
 mod kit;
+mod skew;
 mod transport;

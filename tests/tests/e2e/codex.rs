@@ -1,0 +1,248 @@
+//! The real codex, delegated to through an editor, behind a gateway as a person configures one: the scripted provider.
+//!
+//! Here: what a job does and how it ends by a person's will. [`failures`]: everything that can keep it from ending
+//! well. [`privacy`]: keys, logins and homes.
+
+mod failures;
+mod privacy;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use pactify_tests::editor::{self, Editor, JOB};
+use pactify_tests::provider::{Provider, Scripts};
+use pactify_tests::sandbox::{Repository, Sandbox};
+use pactify_tests::{rendezvous, tools};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+/// The value that must never be written down. It looks like nothing, so that only knowing it helps.
+const KEY: &str = "zuckerwatte-7f3a9e51";
+
+/// Settings of a provider: its key is in a variable; it is not asked twice.
+const KEYED: &str = "env_key = \"GATEWAY_KEY\"";
+const QUICK: &str = "request_max_retries = 0\nstream_max_retries = 0";
+
+/// How long a process may take to be gone once its job has ended.
+const GONE: Duration = Duration::from_secs(10);
+
+/// A person's machine: a gateway, its key in the environment, a repository.
+struct Stage {
+    sandbox: Sandbox,
+    provider: Provider,
+}
+
+impl Stage {
+    /// With these scripts for the provider, each under its name.
+    fn new(scripts: &Value) -> Result<Self> {
+        let provider = Provider::start(Scripts::from_value(json!({"scripts": scripts}))?)?;
+        let mut sandbox = Sandbox::new()?;
+        sandbox.set("GATEWAY_KEY", KEY);
+        Ok(Self { sandbox, provider })
+    }
+
+    /// With one script, which codex is aimed at.
+    fn playing(steps: &Value) -> Result<Self> {
+        let stage = Self::new(&json!({"x": {"steps": steps}}))?;
+        stage.aim("x")?;
+        Ok(stage)
+    }
+
+    /// Configures codex as somebody behind a gateway does, to be played the script of this name.
+    fn aim(&self, script: &str) -> Result<()> {
+        self.configure(&self.provider.base_url(script), "", &format!("{KEYED}\n{QUICK}"))
+    }
+
+    /// The same for any URL, with more of codex's own settings: at the top, and of the provider.
+    fn configure(&self, base_url: &str, settings: &str, of_provider: &str) -> Result<()> {
+        let executable = tools::codex()?.display().to_string();
+        let text = format!(
+            r#"
+[harnesses.codex]
+executable = {executable:?}
+model = "gpt-5.5"
+environment = ["GATEWAY_KEY", "CODEX_REFRESH_TOKEN_URL_OVERRIDE"]
+[harnesses.codex.config]
+model_provider = "gateway"
+{settings}
+[harnesses.codex.config.model_providers.gateway]
+name = "gateway"
+base_url = "{base_url}"
+wire_api = "responses"
+stream_idle_timeout_ms = 3000
+supports_websockets = false
+{of_provider}
+"#
+        );
+        editor::configure(&self.sandbox, &text)
+    }
+
+    fn repository(&self) -> Result<Repository<'_>> {
+        let repository = self.sandbox.repository("one")?;
+        repository.fill()?;
+        Ok(repository)
+    }
+
+    /// The folder of a job in PACTIFY_HOME.
+    fn job(&self, id: &str) -> PathBuf {
+        self.sandbox.pactify_home().join("jobs").join(id)
+    }
+}
+
+#[test]
+fn what_codex_edits_and_runs_is_previewed_and_applied() -> Result<()> {
+    let stage = Stage::playing(&json!([
+        {"edit": {"path": "hello.txt", "content": "hello\n"}, "preamble": "I'll add the file."},
+        {"shell": "cat hello.txt && mkdir sub && echo shell > sub/shell.txt"},
+        {"message": "Done."},
+    ]))?;
+    let repository = stage.repository()?;
+    let before = repository.snapshot()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let job = editor.delegate("Add a greeting.", &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["outcome"], &status["finalMessage"]), (&json!("succeeded"), &json!("Done.")), "{status:#}");
+    assert_eq!(status["changes"], json!({"files": 2, "added": 2, "deleted": 0, "sensitive": 0}));
+    assert!(status["session"].is_string() && status["harnessVersion"].is_string(), "{status:#}");
+    assert!(status["usage"]["inputTokens"].as_u64() > Some(0), "{status:#}");
+    let changed = before.changed_since(&repository.snapshot()?);
+    assert_eq!(changed, [format!(".git/refs/pactify/keep/{job}")], "nothing but what keeps the base from gc");
+
+    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+    let told = |kind: &str| events_of(&events, kind);
+    assert_eq!(told("filesTouched")[0]["paths"], json!(["hello.txt"]));
+    assert_eq!(told("commandEnded")[0]["exitCode"], 0);
+    assert_eq!(told("message").len(), 2, "the aside and the last word");
+
+    editor.apply(&job)?;
+    assert_eq!(repository.read("hello.txt")?, "hello\n");
+    assert_eq!(repository.read("sub/shell.txt")?, "shell\n");
+    let asked = &stage.provider.requests()[0];
+    assert_eq!(asked.headers.get("authorization").map(String::as_str), Some(format!("Bearer {KEY}").as_str()));
+    assert!(asked.body.to_string().contains("Add a greeting."));
+    Ok(())
+}
+
+#[test]
+fn a_read_only_job_that_is_told_to_write_writes_nothing_and_says_so() -> Result<()> {
+    let stage = Stage::playing(&json!([
+        {"edit": {"path": "hello.txt", "content": "hello\n"}},
+        {"shell": "echo x > shell.txt"},
+        {"message": "I was not allowed to."},
+    ]))?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let job = editor.delegate("Write something.", &json!({"access": "readOnly"}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(status["outcome"], "succeeded", "{status:#}");
+    assert_eq!(status["changes"]["files"], 0);
+    assert_eq!(status["finalMessage"], "I was not allowed to.");
+    let notices = status["notices"].to_string();
+    assert!(notices.contains("was refused, as this job is read-only"), "{status:#}");
+
+    let tree = stage.job(&job).join("tree");
+    assert!(!tree.join("hello.txt").exists() && !tree.join("shell.txt").exists());
+    // codex tells of a command that fails at once only if it was slow enough; where it does, it failed.
+    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+    for ended in events_of(&events, "commandEnded") {
+        assert_ne!(ended["exitCode"], 0, "{ended}");
+    }
+    let asked = stage.provider.requests().last().context("nothing was asked")?.body.to_string();
+    assert!(asked.contains("read-only sandbox") && asked.contains("Read-only file system"), "the model was told");
+    Ok(())
+}
+
+#[test]
+fn a_cancel_ends_the_command_that_codex_waits_for() -> Result<()> {
+    let stage = Stage::playing(&long_command())?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let (job, command) = start_long_command(&stage, &mut editor)?;
+
+    editor.run("cancel", &json!({"jobId": job}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["outcome"], &status["error"]), (&json!("cancelled"), &Value::Null), "{status:#}");
+    assert!(rendezvous::ends(command, GONE)?, "the command is gone");
+    assert_eq!(status["changes"]["files"], 2, "what was done before is captured: {status:#}");
+    assert_leaves_no_mount_points(&stage, &job)?;
+    editor.apply(&job)?;
+    assert_eq!(repository.read("half.txt")?, "half\n");
+    Ok(())
+}
+
+#[test]
+fn a_codex_that_is_killed_leaves_nothing_behind() -> Result<()> {
+    let stage = Stage::playing(&long_command())?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let (job, command) = start_long_command(&stage, &mut editor)?;
+
+    let leader = editor.event(&job, "launched")?["leader"]["pid"].as_i64().context("no pid")?;
+    kill_process(Pid::from_raw(i32::try_from(leader)?).context("pid 0")?, Signal::KILL)?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["outcome"], &status["error"]["code"]), (&json!("failed"), &json!("harnessFailed")));
+    assert!(status["error"]["message"].as_str().context("no message")?.contains("signal 9"), "{status:#}");
+    assert!(rendezvous::ends(command, GONE)?, "the command is gone");
+    assert_leaves_no_mount_points(&stage, &job)?;
+    assert_eq!(status["changes"]["files"], 2, "{status:#}");
+    Ok(())
+}
+
+/// An edit, then a command that does not end by itself.
+fn long_command() -> Value {
+    json!([
+        {"edit": {"path": "half.txt", "content": "half\n"}},
+        {"shell": "touch started; exec sleep 3001"},
+        {"message": "unreachable while the command runs"},
+    ])
+}
+
+/// Delegates [`long_command`] and waits until its command runs; its process as this machine knows it.
+fn start_long_command(stage: &Stage, editor: &mut Editor) -> Result<(String, Pid)> {
+    let job = editor.delegate("Take your time.", &json!({}))?;
+    editor.event(&job, "commandStarted")?;
+    rendezvous::appears(&stage.job(&job).join("tree/started"), JOB)?;
+    let deadline = Instant::now() + JOB;
+    let command = loop {
+        let found = processes_of(&job).find(|(_, arguments)| arguments == "sleep 3001");
+        if let Some((pid, _)) = found {
+            break pid;
+        }
+        ensure!(Instant::now() < deadline, "the command does not run");
+        std::thread::yield_now();
+    };
+    let left = mount_points(&stage.job(&job).join("tree"));
+    assert!(!left.is_empty(), "codex's sandbox makes mount points in the tree while a command runs");
+    Ok((job, command))
+}
+
+/// The processes that carry the mark of this job, with their arguments.
+fn processes_of(job: &str) -> impl Iterator<Item = (Pid, String)> {
+    let mark = format!("PACTIFY_JOB={job}");
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(move |entry| {
+        let pid = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
+        let environment = fs::read(entry.path().join("environ")).ok()?;
+        let arguments = fs::read(entry.path().join("cmdline")).ok()?;
+        let marked = environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes());
+        let arguments = String::from_utf8_lossy(&arguments).trim_end_matches('\0').replace('\0', " ");
+        marked.then_some((pid, arguments))
+    })
+}
+
+fn mount_points(tree: &Path) -> Vec<&'static str> {
+    [".agents", ".aws", ".codex"].into_iter().filter(|name| tree.join(name).exists()).collect()
+}
+
+fn assert_leaves_no_mount_points(stage: &Stage, job: &str) -> Result<()> {
+    let left = mount_points(&stage.job(job).join("tree"));
+    ensure!(left.is_empty(), "left in the tree: {left:?}");
+    Ok(())
+}
+
+/// The events of this type in a list of them.
+fn events_of(list: &Value, kind: &str) -> Vec<Value> {
+    let events = list["events"].as_array().into_iter().flatten().map(|event| &event["event"]);
+    events.filter(|event| event["type"] == kind).cloned().collect()
+}
