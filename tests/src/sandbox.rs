@@ -45,11 +45,15 @@ pub struct Sandbox {
 impl Sandbox {
     /// Makes a fresh one.
     pub fn new() -> anyhow::Result<Self> {
-        let parent = match outside::variable("PACTIFY_TEST_ROOT") {
-            Some(folder) => PathBuf::from(folder),
-            None => outside::cache_folder()?.join("pactify-tests"),
-        };
-        fs::create_dir_all(&parent).with_context(|| format!("can't make {}", parent.display()))?;
+        match outside::variable("PACTIFY_TEST_ROOT") {
+            Some(folder) => Self::new_in(Path::new(&folder)),
+            None => Self::new_in(&outside::cache_folder()?.join("pactify-tests")),
+        }
+    }
+
+    /// Makes a fresh one in this folder, which is made if it isn't there.
+    pub fn new_in(parent: &Path) -> anyhow::Result<Self> {
+        fs::create_dir_all(parent).with_context(|| format!("can't make {}", parent.display()))?;
         // Links resolved, as git and codex show paths.
         let parent = parent.canonicalize()?;
         ensure!(

@@ -3,6 +3,7 @@
 //! One file per command. A command prints what it does on the standard error; its result, if it has one, is its only
 //! standard output. Nothing here is part of the product, and no product crate may depend on it.
 
+mod bench;
 mod codegen;
 mod demo;
 mod repository;
@@ -19,6 +20,8 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 enum Command {
+    /// Measure what speed is promised, and write docs/performance.md
+    Bench,
     /// Write the clients' types from the wire's
     Codegen(codegen::Arguments),
     /// Show one job from the brief to the applied result, with the real codex and no login
@@ -33,6 +36,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Command::parse() {
+        Command::Bench => bench::run(),
         Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Demo => demo::run(),
         Command::Test(arguments) => test::run(&arguments),
