@@ -8,7 +8,7 @@ mod plan;
 mod report;
 mod tally;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
@@ -16,6 +16,9 @@ use crate::run::{self, say};
 use plan::{Step, Work};
 use report::Line;
 use tally::Tally;
+
+/// For all of it: steps that would take longer are ended.
+const ALL: Duration = Duration::from_secs(50 * 60);
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -36,19 +39,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         (None, false) => plan::full(),
     };
     let count = steps.len();
-    let lines: Vec<Line> = (1..).zip(steps).map(|(at, step)| perform(step, &format!("[{at}/{count}]"))).collect();
+    let perform = |(at, step)| perform(step, &format!("[{at}/{count}]"), ALL.saturating_sub(begun.elapsed()));
+    let lines: Vec<Line> = (1..).zip(steps).map(perform).collect();
     report::print(&lines, begun.elapsed());
     let failed = lines.iter().filter(|line| line.has_failed).count();
     anyhow::ensure!(failed == 0, "{failed} of {count} steps failed");
     Ok(())
 }
 
-fn perform(step: Step, at: &str) -> Line {
+fn perform(step: Step, at: &str, left: Duration) -> Line {
     say(&format!("\n{at} {}", step.name));
     let begun = Instant::now();
     let (result, tally) = match step.work {
         Work::Own(own) => (own(), Tally::default()),
-        Work::Run(make) => match make().map(|command| run::aloud(command, step.limit)) {
+        Work::Run(make) => match make().map(|command| run::aloud(command, step.limit.min(left))) {
             Ok(Ok(said)) => (Ok(()), Tally::read(&said)),
             Ok(Err(failed)) => (Err(failed.error.into()), Tally::read(&failed.said)),
             Err(error) => (Err(error), Tally::default()),
