@@ -23,7 +23,7 @@ use source::Wire;
 pub(crate) struct Arguments {
     /// Write nothing; fail if a generated file is not up to date
     #[arg(long)]
-    check: bool,
+    pub(crate) check: bool,
 }
 
 /// A generated file.

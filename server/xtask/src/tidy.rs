@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::codegen;
 use crate::repository::{self, Tree};
 use crate::run::{command, say, step};
 
@@ -29,7 +30,7 @@ const FORMAT: Duration = Duration::from_secs(120);
 
 #[derive(Args, Default)]
 pub(crate) struct Arguments {
-    /// Format first, and mend what can be mended without a decision
+    /// First format, regenerate what is generated, and mend what needs no decision
     #[arg(long)]
     fix: bool,
 }
@@ -66,6 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let mut format = command("cargo");
         format.args(["fmt", "--all"]).current_dir(&root);
         step(format, FORMAT)?;
+        codegen::run(&codegen::Arguments { check: false })?;
         for file in Tree::read(&root)?.files {
             if let Some(mended) = formats::mend(&file) {
                 say(&format!("mended: {}", file.path));

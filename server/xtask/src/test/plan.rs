@@ -10,7 +10,7 @@ use pactify_tests::tools::Tool;
 
 use super::environment;
 use crate::repository;
-use crate::{tidy, tools};
+use crate::{codegen, tidy, tools};
 
 /// What every cargo command that compiles is given.
 const EVERYTHING: [&str; 3] = ["--workspace", "--all-targets", "--all-features"];
@@ -55,11 +55,12 @@ pub(super) fn quick_chosen(filter: &str) -> Vec<Step> {
     vec![own("tools", || install([Tool::Nextest])), unit_tests(Some(filter))]
 }
 
-fn style() -> [Step; 3] {
+fn style() -> [Step; 4] {
     let clippy = [&["clippy", "--quiet"], &EVERYTHING[..], &["--", "--deny", "warnings"]].concat();
     [
         cargo("rustfmt", 2, &["fmt", "--all", "--check"]),
         own("tidy", || tidy::run(&tidy::Arguments::default())),
+        own("codegen", || codegen::run(&codegen::Arguments { check: true })),
         cargo("clippy", 25, &clippy),
     ]
 }
