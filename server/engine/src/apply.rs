@@ -40,14 +40,14 @@ pub use self::contents::{Canonical, Contents, Verbatim};
 #[cfg(feature = "fault-injection")]
 pub use self::disk::fault;
 pub use self::error::ApplyError;
+pub(crate) use self::hash::Algorithm;
 pub use self::intent::{ApplyId, ParseApplyIdError, StageHome};
 pub use self::lock::RepositoryLock;
-pub use self::observe::observe;
+pub use self::observe::{Current, current, observe};
 pub use self::recover::{Recovered, finished, forget, recover};
 pub use self::rollback::RolledBack;
 
 use self::disk::Disk;
-use self::hash::Algorithm;
 use self::intent::{Intent, Progress, Records};
 use self::stage::{Stage, StageRoot};
 use self::tree::Tree;

@@ -4,6 +4,7 @@
 //! - [`examine`]: from a folder to a repository's recorded facts, or a typed refusal.
 //! - [`prepare`]: a job's tree with a git directory of its own; [`manifest`] remembers what was put there.
 //! - [`capture`]: from the tree that a dead job left to objects of our own; [`change_set`] tells them from the base.
+//! - [`checkout_form`]: what a checkout holds for stored contents (line endings, encodings), and back.
 //! - [`objects`]: contents by id.
 //! - [`export`]: a result as a patch, or as a branch of the person's repository.
 //!
@@ -13,6 +14,7 @@
 
 pub mod capture;
 pub mod change_set;
+pub mod checkout_form;
 pub mod examine;
 pub mod export;
 pub mod manifest;
@@ -22,6 +24,7 @@ pub mod prepare;
 
 mod command;
 mod config;
+mod conversion;
 mod error;
 mod ignores;
 mod listing;
@@ -33,6 +36,7 @@ use crate::env::Env;
 use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits};
 
 pub use self::capture::Captured;
+pub use self::checkout_form::CheckoutForm;
 pub use self::error::{GitError, Stage};
 pub use self::examine::{Examined, Features};
 pub use self::objects::Objects;

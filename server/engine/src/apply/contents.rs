@@ -9,7 +9,6 @@ use pactify_core::change::{Change, EntryMode};
 use pactify_core::{ObjectId, RepoPath};
 
 use super::disk::At;
-use super::hash::Algorithm;
 use super::look::{self, Found};
 
 /// Yields captured contents.
@@ -23,17 +22,18 @@ pub trait Contents: Sync {
 
 /// Translates between a checkout's bytes and the stored ones.
 pub trait Canonical: Sync {
-    /// What the repository would store for a file at `path` that holds `bytes`; `None` when that is `bytes` itself.
+    /// The id of what the repository would store for a file at `path` that holds `bytes`; `None` when it would store
+    /// these very bytes.
     ///
     /// # Errors
     /// When the conversion cannot be made.
-    fn to_stored(&self, path: &RepoPath, bytes: &[u8]) -> io::Result<Option<Vec<u8>>>;
+    fn to_stored(&self, path: &RepoPath, bytes: &[u8]) -> io::Result<Option<ObjectId>>;
 
-    /// What a checkout would hold for stored `bytes` at `path`; `None` when that is `bytes` itself.
+    /// What a checkout would hold at `path` for the stored `object`; `None` when that is its bytes as they are.
     ///
     /// # Errors
     /// When the conversion cannot be made.
-    fn to_checkout(&self, path: &RepoPath, bytes: &[u8]) -> io::Result<Option<Vec<u8>>>;
+    fn to_checkout(&self, path: &RepoPath, object: &ObjectId) -> io::Result<Option<Vec<u8>>>;
 
     /// Whether the executable bits of the checkout's files mean anything (`core.fileMode`).
     fn trusts_executable_bit(&self) -> bool {
@@ -46,11 +46,11 @@ pub trait Canonical: Sync {
 pub struct Verbatim;
 
 impl Canonical for Verbatim {
-    fn to_stored(&self, _: &RepoPath, _: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    fn to_stored(&self, _: &RepoPath, _: &[u8]) -> io::Result<Option<ObjectId>> {
         Ok(None)
     }
 
-    fn to_checkout(&self, _: &RepoPath, _: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    fn to_checkout(&self, _: &RepoPath, _: &ObjectId) -> io::Result<Option<Vec<u8>>> {
         Ok(None)
     }
 }
@@ -60,13 +60,11 @@ impl Canonical for Verbatim {
 pub(super) struct Stored {
     pub(super) mode: EntryMode,
     pub(super) object: ObjectId,
-    /// Whether the checkout's bytes are converted ones.
-    pub(super) converted: bool,
 }
 
 /// The stored form of what was found at `path`.
 ///
-/// Bytes that are one of the change's sides as they are count as unconverted: what was captured from a job's tree and
+/// Bytes that are one of the change's sides as they are count as that side: what was captured from a job's tree and
 /// what is in the checkout then agree byte for byte. Only otherwise the conversion is asked.
 pub(super) fn stored_form(
     path: &RepoPath,
@@ -82,16 +80,31 @@ pub(super) fn stored_form(
         _ => found.mode,
     };
     if !found.mode.is_file() || known(&found.object) {
-        return Ok(Stored { mode, object: found.object.clone(), converted: false });
+        return Ok(Stored { mode, object: found.object.clone() });
     }
-    let bytes = look::read(at, found.mode)?;
-    match canonical.to_stored(path, &bytes)? {
-        Some(stored) => {
-            let object = Algorithm::of(&found.object).blob(&stored);
-            Ok(Stored { mode, converted: object != found.object, object })
-        }
-        None => Ok(Stored { mode, object: found.object.clone(), converted: false }),
+    let stored = canonical.to_stored(path, &look::read(at, found.mode)?)?;
+    Ok(Stored { mode, object: stored.unwrap_or_else(|| found.object.clone()) })
+}
+
+/// The bytes with which a checkout that holds `found` at `path` gets the stored `object`; `None` when those of the
+/// object itself are the ones.
+///
+/// A file that was left in its stored form although a checkout would have another stays so. Others, and new ones,
+/// follow the checkout's conversion.
+pub(super) fn checkout_form(
+    path: &RepoPath,
+    object: &ObjectId,
+    found: Option<(&Found, &Stored)>,
+    canonical: &dyn Canonical,
+) -> io::Result<Option<Vec<u8>>> {
+    if let Some((found, stored)) = found
+        && found.mode.is_file()
+        && found.object == stored.object
+        && canonical.to_checkout(path, &found.object)?.is_some()
+    {
+        return Ok(None);
     }
+    canonical.to_checkout(path, object)
 }
 
 /// Both sides of a change, as [`stored_form`] takes them.

@@ -29,6 +29,14 @@ pub enum ApplyError {
         /// Why.
         source: io::Error,
     },
+    /// What the checkout has at a path cannot be looked at.
+    #[error("{path} cannot be read in the checkout")]
+    Unreadable {
+        /// The path.
+        path: RepoPath,
+        /// Why.
+        source: io::Error,
+    },
     /// Another process writes to the repository.
     #[error("{repository} is being written to by {}; waited {} s for it", holder_text(*.holder), .waited.as_secs())]
     Busy {
@@ -133,6 +141,9 @@ impl From<ApplyError> for Failure {
             }
             ApplyError::Checkout { .. } => {
                 Self::new(FailureCode::NoRepository, message, "put the checkout back where it was, and apply again")
+            }
+            ApplyError::Unreadable { .. } => {
+                Self::new(FailureCode::PathRefused, message, "make it readable for you, and look again")
             }
             ApplyError::Busy { .. } => {
                 Self::new(FailureCode::StoreBusy, message, "wait for the other command, and try again")

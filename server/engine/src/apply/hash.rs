@@ -7,7 +7,7 @@ use sha1::Digest as _;
 
 /// How a repository names its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Algorithm {
+pub(crate) enum Algorithm {
     Sha1,
     Sha256,
 }
@@ -19,19 +19,19 @@ enum State {
 
 impl Algorithm {
     /// The algorithm that `id` was made with.
-    pub(super) fn of(id: &ObjectId) -> Self {
+    pub(crate) fn of(id: &ObjectId) -> Self {
         if id.is_sha256() { Self::Sha256 } else { Self::Sha1 }
     }
 
     /// The id of a blob of these bytes.
-    pub(super) fn blob(self, bytes: &[u8]) -> ObjectId {
+    pub(crate) fn blob(self, bytes: &[u8]) -> ObjectId {
         let mut state = self.start(bytes.len() as u64);
         state.update(bytes);
         state.finish()
     }
 
     /// The id of a blob of the `size` bytes that `from` yields; `None` when it yields another number of them.
-    pub(super) fn blob_from(self, size: u64, from: &mut impl Read) -> std::io::Result<Option<ObjectId>> {
+    pub(crate) fn blob_from(self, size: u64, from: &mut impl Read) -> std::io::Result<Option<ObjectId>> {
         let mut state = self.start(size);
         let mut buffer = vec![0; usize::try_from(size).unwrap_or(usize::MAX).clamp(1, 1 << 16)];
         let mut left = size;

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use super::disk::At;
 use super::hash::Algorithm;
+use super::observe::Current;
 use super::tree::kind_name;
 
 /// What a look finds.
@@ -104,6 +105,26 @@ pub(super) fn read(at: At<'_>, mode: EntryMode) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(stat.st_size).unwrap_or_default());
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// What is at one place, without its id.
+pub(super) fn read_at_most(at: At<'_>, limit: u64) -> std::io::Result<Current> {
+    let stat = match rustix::fs::statat(at.dir, at.name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Current::Absent),
+        Err(error) => return Err(error.into()),
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Symlink => read(at, EntryMode::Symlink).map(Current::Bytes),
+        FileType::RegularFile => {
+            let (file, stat) = open_file(at.dir, at.name)?;
+            let mut bytes = Vec::new();
+            file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+            let size = (bytes.len() as u64).max(u64::try_from(stat.st_size).unwrap_or_default());
+            Ok(if bytes.len() as u64 > limit { Current::TooLarge(size) } else { Current::Bytes(bytes) })
+        }
+        _ => Ok(Current::Absent),
+    }
 }
 
 fn look_at_file(at: At<'_>, algorithm: Algorithm) -> Seen {

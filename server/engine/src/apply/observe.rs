@@ -1,8 +1,9 @@
-//! The checkout as it is now, at the paths of a change set: what `ChangeSet::check` decides on.
+//! The checkout as it is now, at the paths of a change set: what `ChangeSet::check` decides on, and what people are shown.
 //!
 //! Reads only. Takes no lock of git's and does not look at the index.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::os::fd::AsFd;
 
 use pactify_core::RepoPath;
@@ -15,7 +16,7 @@ use super::contents::{self, Canonical};
 use super::disk::At;
 use super::error::{ApplyError, reason};
 use super::hash::Algorithm;
-use super::look::{Seen, look};
+use super::look::{Seen, look, read_at_most};
 use super::tree::{Blocked, Tree, names, open_directory};
 
 /// Looks at every path of `set` in the checkout of `repository`.
@@ -35,6 +36,36 @@ pub fn observe(
     let observer = Observer { tree: &tree, set, canonical };
     let observed = set.changes.iter().map(|change| (change.path.clone(), observer.at(change))).collect();
     Ok(Checkout { observed, unsaved, neighbours: observer.neighbours() })
+}
+
+/// What one path of a checkout holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Current {
+    /// No file and no link: nothing, a directory, or something special.
+    Absent,
+    /// A file over the limit; its size in bytes.
+    TooLarge(u64),
+    /// A file's bytes, or where a link leads to.
+    Bytes(Vec<u8>),
+}
+
+/// Reads one path of the checkout of `repository` as it is, `limit` bytes of it at most. Follows no link.
+///
+/// # Errors
+/// When something is there that cannot be read.
+pub fn current(repository: &RepositoryRecord, path: &RepoPath, limit: u64) -> Result<Current, ApplyError> {
+    let unreadable = |source: io::Error| {
+        let path = path.clone();
+        ApplyError::Unreadable { path, source }
+    };
+    let tree = Tree::open(&repository.worktree)
+        .map_err(|source| ApplyError::Checkout { path: repository.worktree.clone(), source })?;
+    let parent = match tree.parent_of(path) {
+        Ok(parent) => parent,
+        Err(Blocked::Missing | Blocked::ByEntry(_) | Blocked::BySpecial(..)) => return Ok(Current::Absent),
+        Err(Blocked::Unreadable(_, error)) => return Err(unreadable(error.into())),
+    };
+    read_at_most(At { dir: parent.as_fd(), name: path.file_name() }, limit).map_err(unreadable)
 }
 
 struct Observer<'a> {

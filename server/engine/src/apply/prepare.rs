@@ -12,7 +12,7 @@ use pactify_core::path::rules::link_stays_inside;
 use rustix::fs::{Access, AtFlags};
 use rustix::io::Errno;
 
-use super::contents::{Stored, stored_form};
+use super::contents::{Stored, checkout_form, stored_form};
 use super::disk::At;
 use super::error::{ApplyError, is_full, reason};
 use super::intent::{Emptied, Held, Step};
@@ -191,21 +191,18 @@ impl Preparation<'_> {
             }
             return Ok(bytes);
         }
-        // A file whose bytes are the stored ones stays so. Others, and new ones, follow the checkout's conversion.
-        if place.stored.is_some_and(|stored| !stored.converted) {
-            return Ok(bytes);
-        }
         let canonical = self.materials.canonical;
         let unconvertible = |why: String| stop(path, ConflictKind::KindRefused, why);
-        let Some(converted) = canonical.to_checkout(path, &bytes).map_err(|error| unconvertible(error.to_string()))?
-        else {
-            return Ok(bytes);
-        };
-        let back = canonical.to_stored(path, &converted).map_err(|error| unconvertible(error.to_string()))?;
-        if back.as_ref().unwrap_or(&converted) != &bytes {
-            return Err(unconvertible("the checkout's conversion would change its content".into()));
+        let form = checkout_form(path, &entry.object, place.found.zip(place.stored), canonical);
+        let Some(converted) = form.map_err(|error| unconvertible(error.to_string()))? else { return Ok(bytes) };
+        // A form from which the repository would not store this content again is none. The content itself may do.
+        for candidate in [converted, bytes] {
+            let stored = canonical.to_stored(path, &candidate).map_err(|error| unconvertible(error.to_string()))?;
+            if stored.unwrap_or_else(|| self.site.algorithm.blob(&candidate)) == entry.object {
+                return Ok(candidate);
+            }
         }
-        Ok(converted)
+        Err(unconvertible("the checkout's conversion would change its content".into()))
     }
 
     fn stage_file(&self, at: At<'_>, mode: EntryMode, bytes: &[u8], place: &Place<'_>) -> Result<EntryMode, Errno> {

@@ -2,7 +2,7 @@
 //!
 //! [`walk`] looks at every entry without following or opening anything special, and decides what has changed, what is
 //! new and what is only noted. [`store`] puts contents into a git directory that is made for this capture, in the form in
-//! which git would store them under the base's attributes ([`convert`]). [`write`] makes the result's tree. From
+//! which git would store them under the base's attributes ([`convert`], [`super::conversion`]). [`write`] makes the result's tree. From
 //! then on nothing looks at the job's files any more.
 //!
 //! The job's index, refs, `.git` file, configuration, attributes and ignore rules have no part in it: a commit, a
@@ -15,13 +15,13 @@ mod store;
 mod walk;
 mod write;
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use pactify_core::change::{ChangeSet, EntryMode, Note};
 use pactify_core::job::event::{ResultRecord, TreeRecord};
 use pactify_core::job::{Base, RepositoryRecord};
 use pactify_core::{AbsPath, ObjectId, RepoPath};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::Mode;
 
 use super::change_set::{totals, write_notes};
 use super::command::Place;
@@ -30,9 +30,9 @@ use super::error::GitError;
 use super::ignores::Ignores;
 use super::listing::{Listed, Listing};
 use super::manifest::Manifest;
+use super::prepare::remove;
 use super::{Git, Places};
 use crate::process::{Marker, VerifiedDead};
-use crate::tree::{Report, erase};
 
 /// A larger file is noted, not captured: no preview could show it, and an apply would be the wrong way to move it.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -122,17 +122,6 @@ impl Git {
     }
 }
 
-impl Rules {
-    /// Whether a boolean setting is on.
-    fn is_on(&self, key: &str, default: bool) -> bool {
-        match self.settings.get(key).map(|value| value.to_ascii_lowercase()).as_deref() {
-            Some("true" | "yes" | "on" | "1") => true,
-            Some("false" | "no" | "off" | "0" | "") => false,
-            _ => default,
-        }
-    }
-}
-
 /// The capture before this one, out of the way. Comes back if this one fails.
 struct SetAside {
     capture: AbsPath,
@@ -186,18 +175,6 @@ fn open_recorded(tree: &TreeRecord) -> Result<OwnedFd, GitError> {
         return Err(replaced());
     }
     Ok(root)
-}
-
-/// Removes something of ours in the job's directory, following no link.
-fn remove(path: &AbsPath) {
-    let (Some(parent), Some(name)) = (path.as_path().parent(), path.as_path().file_name()) else { return };
-    let mut report = Report::default();
-    if let Ok(directory) = rustix::fs::open(parent, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
-        erase(directory.as_fd(), parent, name, &mut report);
-    }
-    for left in report.left {
-        tracing::warn!(path = %left.path.display(), why = left.why, "it is left behind");
-    }
 }
 
 /// A note that the entry `path` is not captured because of `why`.

@@ -23,6 +23,7 @@ use crate::process::{ChildEnv, Invocation, Limits};
 pub(super) enum Verb {
     CatFile,
     CheckAttr,
+    CheckoutIndex,
     CheckRefFormat,
     CommitTree,
     Config,
@@ -102,6 +103,7 @@ impl Verb {
         match self {
             Self::CatFile => &["cat-file"],
             Self::CheckAttr => &["check-attr"],
+            Self::CheckoutIndex => &["checkout-index"],
             Self::CheckRefFormat => &["check-ref-format"],
             Self::CommitTree => &["commit-tree"],
             Self::Config => &["config"],

@@ -107,6 +107,17 @@ impl Settings {
     }
 }
 
+impl Rules {
+    /// Whether a boolean setting is on.
+    pub(super) fn is_on(&self, key: &str, default: bool) -> bool {
+        match self.settings.get(key).map(|value| value.to_ascii_lowercase()).as_deref() {
+            Some("true" | "yes" | "on" | "1") => true,
+            Some("false" | "no" | "off" | "0" | "") => false,
+            _ => default,
+        }
+    }
+}
+
 impl Git {
     /// The configuration that git uses at `place`.
     pub(super) fn settings(&self, place: Place<'_>) -> Result<Settings, GitError> {

@@ -1,6 +1,8 @@
 //! What a tree holds, by path: the base's side of a capture.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 
 use pactify_core::change::EntryMode;
 use pactify_core::{ObjectId, RepoPath};
@@ -53,11 +55,25 @@ impl Listing {
 impl Git {
     /// Lists the tree `tree`.
     pub(super) fn list(&self, place: Place<'_>, tree: &ObjectId) -> Result<Listing, GitError> {
-        let call = Call::new(Verb::LsTree, place).args(["-r", "-z", "--full-tree", tree.as_str()]);
-        let answer = self.run(&call)?;
+        self.listing(&Call::new(Verb::LsTree, place).args(["-r", "-z", "--full-tree", tree.as_str()]))
+    }
+
+    /// Lists those of `paths` that the tree `tree` has. For few paths.
+    pub(super) fn list_only(
+        &self,
+        place: Place<'_>,
+        tree: &ObjectId,
+        paths: &BTreeSet<RepoPath>,
+    ) -> Result<Listing, GitError> {
+        let call = Call::new(Verb::LsTree, place).args(["-z", "--full-tree", tree.as_str(), "--"]);
+        self.listing(&call.args(paths.iter().map(|path| OsStr::from_bytes(path.as_bytes()))))
+    }
+
+    fn listing(&self, call: &Call<'_>) -> Result<Listing, GitError> {
+        let answer = self.run(call)?;
         let mut listing = Listing::default();
         for line in answer.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
-            let (path, entry) = parse(line).ok_or_else(|| unexpected(&call, line))?;
+            let (path, entry) = parse(line).ok_or_else(|| unexpected(call, line))?;
             listing.insert(path, entry);
         }
         Ok(listing)

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, BufRead as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 
@@ -59,6 +60,25 @@ pub(super) struct Fingerprint {
 impl Header {
     pub(super) fn new(base: Base, isolation: Isolation, git_file: String, rules: Rules) -> Self {
         Self { format: FORMAT, base, isolation, registration: None, git_file, rules }
+    }
+
+    /// Reads the header of the manifest at `path` alone.
+    pub(super) fn read(path: &AbsPath) -> Result<Self, GitError> {
+        let failed = GitError::io("read", path.as_path());
+        let mut line = Vec::new();
+        let read = fs::File::open(path).and_then(|file| io::BufReader::new(file).read_until(b'\n', &mut line));
+        read.map_err(failed)?;
+        let line = line.strip_suffix(b"\n").ok_or_else(|| damaged(path, "it has no header"))?;
+        Self::parse(path, line)
+    }
+
+    fn parse(path: &AbsPath, line: &[u8]) -> Result<Self, GitError> {
+        let header: Self =
+            serde_json::from_slice(line).map_err(|error| damaged(path, format!("its header: {error}")))?;
+        if header.format != FORMAT {
+            return Err(damaged(path, format!("it has format {}, not {FORMAT}", header.format)));
+        }
+        Ok(header)
     }
 }
 
@@ -114,11 +134,7 @@ impl Manifest {
     pub(super) fn read(path: &AbsPath) -> Result<Self, GitError> {
         let text = fs::read(path).map_err(GitError::io("read", path.as_path()))?;
         let end = text.iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged(path, "it has no header"))?;
-        let header: Header =
-            serde_json::from_slice(&text[..end]).map_err(|error| damaged(path, format!("its header: {error}")))?;
-        if header.format != FORMAT {
-            return Err(damaged(path, format!("it has format {}, not {FORMAT}", header.format)));
-        }
+        let header = Header::parse(path, &text[..end])?;
         let mut files = BTreeMap::new();
         for line in text[end + 1..].split_inclusive(|byte| *byte == 0) {
             let (name, file) = parse(line).ok_or_else(|| damaged(path, "a line of it is cut off"))?;

@@ -23,6 +23,7 @@ use rustix::fs::{Mode, OFlags};
 
 pub use self::notices::Notice;
 use self::undo::Undo;
+pub(super) use self::undo::remove;
 use super::command::{Call, Place, Verb};
 use super::config::{Layout, Rules, Settings, create_directory, create_file, object_directories};
 use super::error::GitError;

@@ -18,8 +18,8 @@ use super::dispose::BUSY;
 use super::preview::Captured;
 use super::{Jobs, invalid, job_id};
 use crate::apply::unsaved::unsaved;
-use crate::apply::{self, ApplyError, ApplyId, Contents, Materials, RepositoryLock, Verbatim};
-use crate::git::{Objects, capture};
+use crate::apply::{self, ApplyError, ApplyId, Contents, Materials, RepositoryLock};
+use crate::git::{Objects, Places, capture};
 use crate::host;
 use crate::journal::Journal;
 
@@ -40,11 +40,13 @@ impl Jobs {
         self.record_finished(&mut journal, &lock)?;
 
         let unsaved = unsaved(self.store(), &result.spec.repository)?;
-        let checkout = apply::observe(&result.spec.repository, &result.set, &Verbatim, unsaved)?;
+        let places = Places::from(&self.store().job(&job)?);
+        let form = self.git()?.checkout_form(&places, &result.spec.base, &result.set)?;
+        let checkout = apply::observe(&result.spec.repository, &result.set, &form, unsaved)?;
         let plan = result.set.check(&selection, &checkout).map_err(ApplyError::Conflicts)?;
         let id = next_apply(&journal, &job);
         let contents = Captures(&result.objects);
-        let applied = apply::apply(plan, &id, Materials { contents: &contents, canonical: &Verbatim }, &lock)?;
+        let applied = apply::apply(plan, &id, Materials { contents: &contents, canonical: &form }, &lock)?;
         self.record_applied(&mut journal, &applied)?;
         Ok(Applied {
             apply: id.number,

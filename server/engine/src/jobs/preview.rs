@@ -9,7 +9,7 @@ use std::time::Instant;
 use pactify_core::change::hunk::{self, Group};
 use pactify_core::change::sensitive::{Tier, tier};
 use pactify_core::change::{Change, ChangeSet, Entry, EntryMode, Note, Totals};
-use pactify_core::job::JobSpec;
+use pactify_core::job::{JobSpec, RepositoryRecord};
 use pactify_core::job::state::SeenState;
 use pactify_core::path::PathName;
 use pactify_core::path::rules::WritablePath;
@@ -20,6 +20,7 @@ use pactify_core::protocol::{
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, RepoPath, display};
 
 use super::{Jobs, invalid, job_id, page};
+use crate::apply::{self, Current};
 use crate::git::Objects;
 
 /// The longest patch that is sent in one piece, in bytes.
@@ -81,7 +82,7 @@ impl Jobs {
         let bytes = match params.side {
             Side::Base => side(change.old.as_ref(), &result.objects)?,
             Side::Result => side(change.new.as_ref(), &result.objects)?,
-            Side::Current => self.current(&result, &path)?,
+            Side::Current => current(&result.spec.repository, &path)?,
         };
         Ok(match bytes {
             SideBytes::None => Content { text: None, binary: false, size: 0, exists: false },
@@ -140,10 +141,6 @@ impl Jobs {
         Ok(String::from_utf8(patch).map_or_else(|_| (String::new(), true), |patch| (patch, false)))
     }
 
-    /// What the checkout holds at a path now. Follows no link.
-    fn current(&self, _result: &Captured, _path: &RepoPath) -> Result<SideBytes, Failure> {
-        Err(Failure::internal("not built yet"))
-    }
 }
 
 fn no_result(job: &JobId, seen: SeenState) -> Failure {
@@ -170,6 +167,15 @@ fn side(entry: Option<&Entry>, objects: &Objects) -> Result<SideBytes, Failure> 
         Some(entry) if entry.mode == EntryMode::Gitlink => SideBytes::None,
         Some(entry) if entry.size > hunk::MAX_TEXT_BYTES => SideBytes::TooLarge(entry.size),
         Some(entry) => SideBytes::Bytes(objects.read(&entry.object, hunk::MAX_TEXT_BYTES)?),
+    })
+}
+
+/// What the checkout holds at a path now, in the form in which it holds it.
+fn current(repository: &RepositoryRecord, path: &RepoPath) -> Result<SideBytes, Failure> {
+    Ok(match apply::current(repository, path, hunk::MAX_TEXT_BYTES)? {
+        Current::Absent => SideBytes::None,
+        Current::TooLarge(size) => SideBytes::TooLarge(size),
+        Current::Bytes(bytes) => SideBytes::Bytes(bytes),
     })
 }
 

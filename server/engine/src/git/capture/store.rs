@@ -22,13 +22,12 @@ use crate::git::config::{Rules, create_directory, create_file};
 use crate::git::error::GitError;
 use crate::git::listing::{Listed, Listing};
 use crate::git::objects::{object_id, oid};
-use crate::git::prepare::POPULATE;
+use crate::git::prepare::{POPULATE, remove};
 
 pub(super) struct Store<'a> {
     git: &'a Git,
     capture: &'a AbsPath,
     root: &'a OwnedFd,
-    base: &'a Base,
     listing: &'a Listing,
     rules: &'a Rules,
     sink: Sink,
@@ -62,13 +61,13 @@ impl<'a> Store<'a> {
             let refused = GitError::objects("open the capture", capture.as_path());
             Sink::Library(Repository::open_bare(capture).map_err(refused)?)
         };
-        Ok(Self { git, capture, root, base, listing, rules, sink, taken: 0 })
+        Ok(Self { git, capture, root, listing, rules, sink, taken: 0 })
     }
 
     /// Stores every candidate that can be, and says what the result has at its path.
     pub(super) fn take(mut self, findings: &mut Findings) -> Result<Vec<Outcome>, GitError> {
         let candidates = std::mem::take(&mut findings.candidates);
-        let converter = convert::Converter::open(self.git, self.capture, self.base, self.listing, self.rules)?;
+        let converter = convert::Converter::open(self.git, self.capture, self.listing, self.rules)?;
         let converted = converter.affects(candidates.iter().filter(|found| !found.is_link).map(|found| &found.path))?;
         let mut outcomes = Vec::new();
         let mut to_convert = Vec::new();
@@ -165,7 +164,7 @@ impl<'a> Store<'a> {
             .input(names.into_bytes())
             .patience(POPULATE);
         let answer = if waiting.is_empty() { Vec::new() } else { self.git.run(&call)? };
-        super::remove(directory);
+        remove(directory);
         let text = String::from_utf8_lossy(&answer);
         let objects: Vec<ObjectId> = text.lines().filter_map(|line| line.parse().ok()).collect();
         if objects.len() != waiting.len() {

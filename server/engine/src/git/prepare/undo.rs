@@ -66,8 +66,9 @@ impl Drop for Undo<'_> {
     }
 }
 
-/// Removes what git or we have just made, following no link. It is not moved first: the disk may be full.
-pub(super) fn remove(path: &AbsPath) {
+/// Removes something that git or we made in a place of ours, following no link. It is not moved first: the disk may be
+/// full.
+pub(in crate::git) fn remove(path: &AbsPath) {
     let (Some(parent), Some(name)) = (path.as_path().parent(), path.as_path().file_name()) else { return };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut report = Report::default();

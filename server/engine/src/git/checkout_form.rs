@@ -1,0 +1,201 @@
+//! What a checkout holds for the contents of a change set, and back: what an apply compares with and writes.
+//!
+//! Decided under the base's attributes and the settings of the job's creation, as the capture was: a change set that
+//! changes `.gitattributes` does not alter how its other files are written. Where nothing of the change set is
+//! converted, this costs two git calls at most. Where something is, all of its contents are converted together
+//! beforehand, in a [`Stage`]; git is asked again only for files that hold neither side of their change.
+//!
+//! git's exception for files that were stored with CRLF needs their base entry, which it is given for the change set's
+//! contents only; a file that holds neither side differs from both with or without it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+
+use pactify_core::change::{Change, ChangeSet, Entry};
+use pactify_core::job::Base;
+use pactify_core::path::rules::WritablePath;
+use pactify_core::{AbsPath, ObjectId, RepoPath};
+
+use super::command::Place;
+use super::conversion::{Keep, Stage, below};
+use super::error::GitError;
+use super::listing::{Listed, Listing};
+use super::manifest::Header;
+use super::{Git, Places};
+use crate::apply::{Algorithm, Canonical};
+
+/// Above this number of directories, listing all of the base is cheaper than picking from it.
+const FEW_DIRECTORIES: usize = 200;
+
+/// The form that a checkout gives to the contents of one change set.
+#[derive(Debug)]
+pub struct CheckoutForm {
+    trusts_executable_bit: bool,
+    conversion: Option<Conversion>,
+}
+
+/// The conversion of those paths that have one.
+#[derive(Debug)]
+struct Conversion {
+    stage: Stage,
+    algorithm: Algorithm,
+    affected: BTreeSet<RepoPath>,
+    forms: BTreeMap<RepoPath, Vec<Form>>,
+}
+
+/// One side of a change, as a checkout holds it.
+#[derive(Debug)]
+struct Form {
+    /// The side.
+    object: ObjectId,
+    /// The file with the checkout's bytes.
+    file: AbsPath,
+    /// The id of these bytes.
+    held: ObjectId,
+    /// What git stores for them.
+    stored: ObjectId,
+}
+
+impl Git {
+    /// How the contents of `set`, captured for the job of `places`, relate to those of a checkout.
+    ///
+    /// # Errors
+    /// When the job's records or the base cannot be read, or git cannot convert.
+    pub fn checkout_form(&self, places: &Places, base: &Base, set: &ChangeSet) -> Result<CheckoutForm, GitError> {
+        let rules = Header::read(&places.manifest())?.rules;
+        let trusts_executable_bit = rules.is_on("core.filemode", true);
+        let capture = places.capture();
+        let changes: Vec<&Change> = set.changes.iter().filter(|change| is_convertible(change)).collect();
+        let place = Place::Private { git_dir: &capture, work_tree: None, index: None };
+        let attributes = self.attributes_above(place, &base.tree, changes.iter().map(|change| &change.path))?;
+        let conversion = match Stage::open(self, &capture, &attributes, &rules)? {
+            None => None,
+            Some(stage) => Conversion::of(stage, &changes, Algorithm::of(&base.tree))?,
+        };
+        Ok(CheckoutForm { trusts_executable_bit, conversion })
+    }
+
+    /// The `.gitattributes` of a tree that have a say about `paths`; perhaps others, too.
+    fn attributes_above<'p>(
+        &self,
+        place: Place<'_>,
+        tree: &ObjectId,
+        paths: impl Iterator<Item = &'p RepoPath>,
+    ) -> Result<Listing, GitError> {
+        let name = b".gitattributes".as_slice();
+        let mut wanted: BTreeSet<RepoPath> = RepoPath::new(name).into_iter().collect();
+        for directory in paths.flat_map(RepoPath::ancestors) {
+            wanted.extend(RepoPath::new([directory.as_bytes(), b"/", name].concat()));
+            if wanted.len() > FEW_DIRECTORIES {
+                return self.list(place, tree);
+            }
+        }
+        self.list_only(place, tree, &wanted)
+    }
+}
+
+impl Canonical for CheckoutForm {
+    fn to_stored(&self, path: &RepoPath, bytes: &[u8]) -> io::Result<Option<ObjectId>> {
+        match self.conversion(path) {
+            None => Ok(None),
+            Some(conversion) => conversion.to_stored(path, bytes).map_err(io::Error::other),
+        }
+    }
+
+    fn to_checkout(&self, path: &RepoPath, object: &ObjectId) -> io::Result<Option<Vec<u8>>> {
+        self.conversion(path).map_or(Ok(None), |conversion| conversion.to_checkout(path, object))
+    }
+
+    fn trusts_executable_bit(&self) -> bool {
+        self.trusts_executable_bit
+    }
+}
+
+impl CheckoutForm {
+    fn conversion(&self, path: &RepoPath) -> Option<&Conversion> {
+        self.conversion.as_ref().filter(|conversion| conversion.affected.contains(path))
+    }
+}
+
+impl Conversion {
+    fn of(stage: Stage, changes: &[&Change], algorithm: Algorithm) -> Result<Option<Self>, GitError> {
+        let affected = stage.affects(changes.iter().map(|change| &change.path))?;
+        if affected.is_empty() {
+            return Ok(None);
+        }
+        let side = |of: fn(&Change) -> &Option<Entry>| -> BTreeMap<RepoPath, Listed> {
+            let affected = changes.iter().filter(|change| affected.contains(&change.path));
+            let file = |change: &&&Change| {
+                let entry = of(change).as_ref().filter(|entry| entry.mode.is_file())?;
+                Some((change.path.clone(), Listed { mode: entry.mode, object: entry.object.clone() }))
+            };
+            affected.filter_map(|change| file(&change)).collect()
+        };
+        let (old, mut new) = (side(|change| &change.old), side(|change| &change.new));
+        let mut conversion = Self { stage, algorithm, affected, forms: BTreeMap::new() };
+
+        let directory = conversion.stage.aside("old")?;
+        conversion.stage.check_out(old.iter(), Some(&directory))?;
+        for (path, entry) in &old {
+            // Whatever git would make of it, a file as it was checked out is an untouched one.
+            conversion.add(path, entry, below(&directory, path), Some(&entry.object))?;
+        }
+
+        new.retain(|path, _| conversion.stage.free(path).is_some());
+        conversion.stage.check_out(new.iter(), None)?;
+        let paths: Vec<&RepoPath> = new.keys().collect();
+        let stored = conversion.stage.store(&paths, |path| old.get(path), Keep::Ids)?;
+        for (path, entry) in &new {
+            conversion.add(path, entry, conversion.stage.at(path), stored.get(path))?;
+        }
+        Ok(Some(conversion))
+    }
+
+    /// Notes the form of one side. What git cannot convert, it stores as it is.
+    fn add(
+        &mut self,
+        path: &RepoPath,
+        entry: &Listed,
+        file: AbsPath,
+        stored: Option<&ObjectId>,
+    ) -> Result<(), GitError> {
+        let failed = GitError::io("read", file.as_path());
+        let hash = |mut open: File| self.algorithm.blob_from(open.metadata()?.len(), &mut open);
+        let held = File::open(&file).and_then(hash);
+        let held = held.and_then(|held| held.ok_or_else(|| io::Error::other("it changed"))).map_err(failed)?;
+        let stored = stored.unwrap_or(&held).clone();
+        let form = Form { object: entry.object.clone(), file, held, stored };
+        self.forms.entry(path.clone()).or_default().push(form);
+        Ok(())
+    }
+
+    fn to_stored(&self, path: &RepoPath, bytes: &[u8]) -> Result<Option<ObjectId>, GitError> {
+        let held = self.algorithm.blob(bytes);
+        match self.forms(path).find(|form| form.held == held) {
+            Some(form) => Ok(Some(form.stored.clone())),
+            None => self.stage.store_apart(path, bytes, Keep::Ids),
+        }
+    }
+
+    fn to_checkout(&self, path: &RepoPath, object: &ObjectId) -> io::Result<Option<Vec<u8>>> {
+        match self.forms(path).find(|form| form.object == *object) {
+            Some(form) if form.held == form.object => Ok(None),
+            Some(form) => std::fs::read(&form.file).map(Some),
+            None => {
+                let bytes = self.stage.check_out_apart(path, object).map_err(io::Error::other)?;
+                Ok((self.algorithm.blob(&bytes) != *object).then_some(bytes))
+            }
+        }
+    }
+
+    fn forms(&self, path: &RepoPath) -> impl Iterator<Item = &Form> {
+        self.forms.get(path).into_iter().flatten()
+    }
+}
+
+/// Whether a side of the change is a file that may be written. git's index takes no other names either.
+fn is_convertible(change: &Change) -> bool {
+    let sides = [&change.old, &change.new];
+    sides.into_iter().flatten().any(|entry| entry.mode.is_file()) && WritablePath::check(change.path.clone()).is_ok()
+}
