@@ -9,8 +9,8 @@ use std::time::Instant;
 use pactify_core::change::hunk::{self, Group};
 use pactify_core::change::sensitive::{Tier, tier};
 use pactify_core::change::{Change, ChangeSet, Entry, EntryMode, Note, Totals};
-use pactify_core::job::{JobSpec, RepositoryRecord};
 use pactify_core::job::state::SeenState;
+use pactify_core::job::{JobSpec, RepositoryRecord};
 use pactify_core::path::PathName;
 use pactify_core::path::rules::WritablePath;
 use pactify_core::protocol::{
@@ -140,7 +140,6 @@ impl Jobs {
         // A patch of files that are not UTF-8 cannot be said in JSON without changing it.
         Ok(String::from_utf8(patch).map_or_else(|_| (String::new(), true), |patch| (patch, false)))
     }
-
 }
 
 fn no_result(job: &JobId, seen: SeenState) -> Failure {

@@ -1,6 +1,7 @@
 //! Jobs' trees against real git: made, captured, told from their base, removed.
 #![expect(clippy::unwrap_used, reason = "all of it is test code, the support included")]
 
+mod checkout;
 mod contents;
 mod formats;
 mod hostile;

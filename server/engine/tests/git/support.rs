@@ -9,13 +9,19 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use pactify_core::brief::Brief;
 use pactify_core::change::{ChangeKind, ChangeSet, Note};
-use pactify_core::job::event::TreeRecord;
-use pactify_core::job::{Base, Isolation, RepositoryRecord};
-use pactify_core::{AbsPath, JobId, RepoPath};
+use pactify_core::config::HarnessSettings;
+use pactify_core::job::access::Access;
+use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord, TreeRecord};
+use pactify_core::job::outcome::Outcome;
+use pactify_core::job::{Base, Isolation, JobSpec, Limits, RepositoryRecord, SPEC_FORMAT};
+use pactify_core::{AbsPath, AttemptNo, JobId, RepoPath};
 use pactify_engine::env::{Directories, Env, Variables};
-use pactify_engine::git::{Captured, Git, GitError, Places, Prepared};
+use pactify_engine::git::{Captured, Examined, Git, GitError, Places, Prepared};
+use pactify_engine::journal::Journal;
 use pactify_engine::process::{JobTree, Marker, Patience, VerifiedDead};
+use pactify_engine::store::Store;
 use tempfile::TempDir;
 
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -27,6 +33,20 @@ pub(crate) struct Fixture {
     pub(crate) repo: PathBuf,
     pub(crate) store: AbsPath,
     pub(crate) git: Git,
+}
+
+/// A finished job in the store, as [`pactify_engine::jobs::Jobs`] sees it.
+pub(crate) struct Landed {
+    pub(crate) job: Job,
+    pub(crate) captured: Captured,
+    pub(crate) env: Env,
+}
+
+/// git, with a record of what it is called for.
+pub(crate) struct Counting {
+    pub(crate) git: Git,
+    pub(crate) env: Env,
+    log: PathBuf,
 }
 
 pub(crate) struct Job {
@@ -104,10 +124,7 @@ impl Fixture {
 
     /// The places of a new job; its directory is made.
     pub(crate) fn places(&self) -> Places {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let id = JobId::compose("2026-11-29T16:00:00Z".parse().unwrap(), number * 7919 + std::process::id());
-        let places = Places::of(&self.store.join("jobs"), id);
+        let places = Places::of(&self.store.join("jobs"), new_id());
         fs::create_dir(places.directory()).unwrap();
         places
     }
@@ -121,6 +138,50 @@ impl Fixture {
         let places = self.places();
         let prepared = self.git.prepare(&places, &examined.repository, &examined.head, isolation).unwrap();
         Job { places, repository: examined.repository, base: examined.head, prepared }
+    }
+
+    /// A job of the store that did `work` and ended.
+    pub(crate) fn land(&self, work: impl FnOnce(&Job)) -> Landed {
+        let store = Store::open(&self.store).unwrap();
+        let Examined { repository, head: base, .. } = self.examine(&self.repo).unwrap();
+        let id = new_id();
+        let (directory, lock) = store.create_job(&spec(id, repository.clone(), base.clone())).unwrap();
+        let places = Places::from(&directory);
+        let prepared = self.git.prepare(&places, &repository, &base, Isolation::Private).unwrap();
+        let job = Job { places, repository, base, prepared };
+        work(&job);
+        let captured = self.capture(&job);
+        let mut journal = Journal::open(lock).unwrap();
+        let process = ProcessRecord { pid: 1, start_time: 2, boot_id: "boot".into() };
+        for event in [
+            Known::AttemptStarted { reason: AttemptReason::Run, host: HostRecord { process, version: "0".into() } },
+            Known::TreeReady { tree: job.prepared.tree.clone() },
+            Known::Captured { result: captured.result.clone() },
+            Known::AttemptEnded { outcome: Outcome::Succeeded, failure: None, final_message: None },
+        ] {
+            journal.append(at(), AttemptNo::FIRST, event).unwrap();
+        }
+        Landed { job, captured, env: env(&self.root, &[]) }
+    }
+
+    /// A git that notes its calls.
+    pub(crate) fn counting(&self) -> Counting {
+        let log = self.root.join("calls");
+        let script = self.root.join("counted/git");
+        let real = self.git.program();
+        // The command is the first word that is neither an option nor the value of `-c`.
+        let text = format!(
+            "#!/bin/sh\nskip=\nfor word; do\n\
+             if [ -n \"$skip\" ]; then skip=; continue; fi\n\
+             case \"$word\" in -c) skip=1 ;; -*) ;; *) echo \"$word\" >> '{}'; break ;; esac\ndone\n\
+             exec '{real}' \"$@\"\n",
+            log.display()
+        );
+        write(&script, &text);
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{PATH}", self.root.join("counted").display());
+        let env = env(&self.root, &[("PATH", &path)]);
+        Counting { git: Git::find(&env).unwrap(), env, log }
     }
 
     pub(crate) fn capture(&self, job: &Job) -> Captured {
@@ -162,13 +223,57 @@ impl Fixture {
     }
 }
 
+impl Counting {
+    /// What it was called for since it was asked last.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        let calls = fs::read_to_string(&self.log).unwrap_or_default().lines().map(str::to_owned).collect();
+        let _ = fs::remove_file(&self.log);
+        calls
+    }
+}
+
 impl Job {
+    pub(crate) fn id(&self) -> String {
+        self.places.job().to_string()
+    }
+
     pub(crate) fn tree(&self) -> &Path {
         self.prepared.tree.path.as_path()
     }
 
     pub(crate) fn write(&self, path: &str, content: &str) {
         write(&self.tree().join(path), content);
+    }
+}
+
+fn new_id() -> JobId {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    JobId::compose(at(), number * 7919 + std::process::id())
+}
+
+fn at() -> jiff::Timestamp {
+    "2026-11-29T16:00:00Z".parse().unwrap()
+}
+
+fn spec(id: JobId, repository: RepositoryRecord, base: Base) -> JobSpec {
+    JobSpec {
+        format: SPEC_FORMAT,
+        id,
+        created_at: at(),
+        brief: Brief::new("Do it").unwrap(),
+        harness: "codex".parse().unwrap(),
+        executable: absolute(Path::new("/bin/false")),
+        settings: HarnessSettings::default(),
+        model: None,
+        access: Access::Write,
+        isolation: Isolation::Private,
+        repository,
+        base,
+        limits: Limits::default(),
+        retry_of: None,
+        written_by: "0".into(),
+        unknown: serde_json::Map::new(),
     }
 }
 
