@@ -18,7 +18,8 @@ use super::error::GitError;
 use crate::process::run::Overflow;
 use crate::process::{ChildEnv, Invocation, Limits};
 
-/// The git commands we use. Plumbing, except that only `worktree add` makes a linked worktree.
+/// The git commands we use. Plumbing, except that only `worktree add` makes a linked worktree, and only `status` compares
+/// a checkout with its ignore rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     CatFile,
@@ -35,6 +36,7 @@ pub(super) enum Verb {
     PackObjects,
     ReadTree,
     RevParse,
+    Status,
     SymbolicRef,
     UnpackObjects,
     UpdateIndex,
@@ -115,6 +117,7 @@ impl Verb {
             Self::PackObjects => &["pack-objects"],
             Self::ReadTree => &["read-tree"],
             Self::RevParse => &["rev-parse"],
+            Self::Status => &["status"],
             Self::SymbolicRef => &["symbolic-ref"],
             Self::UnpackObjects => &["unpack-objects"],
             Self::UpdateIndex => &["update-index"],

@@ -86,20 +86,7 @@ impl Stage {
         if self.all {
             return Ok(paths.cloned().collect());
         }
-        let input: Vec<u8> = paths.flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
-        if input.is_empty() {
-            return Ok(BTreeSet::new());
-        }
-        let call = Call::new(Verb::CheckAttr, self.place()).args(["-z", "--stdin"]).args(ATTRIBUTES).input(input);
-        let answer = self.git.run(&call)?;
-        let mut fields = answer.split(|byte| *byte == 0);
-        let mut affected = BTreeSet::new();
-        while let (Some(path), Some(_), Some(value)) = (fields.next(), fields.next(), fields.next()) {
-            if !matches!(value, b"unspecified" | b"unset") {
-                affected.insert(RepoPath::new(path).map_err(|_| unexpected(&call, path))?);
-            }
-        }
-        Ok(affected)
+        self.git.with_attributes(self.place(), ATTRIBUTES, paths)
     }
 
     /// Where a file at `path` is laid for converting. `None` where the base's attributes are in the way: for a
@@ -239,6 +226,31 @@ impl Stage {
 
     fn place(&self) -> Place<'_> {
         Place::Private { git_dir: &self.git_dir, work_tree: Some(&self.directory), index: Some(&self.index) }
+    }
+}
+
+impl Git {
+    /// Which of `paths` have one of `attributes` at `place`.
+    pub(super) fn with_attributes<'p>(
+        &self,
+        place: Place<'_>,
+        attributes: &[&str],
+        paths: impl Iterator<Item = &'p RepoPath>,
+    ) -> Result<BTreeSet<RepoPath>, GitError> {
+        let input: Vec<u8> = paths.flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+        if input.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let call = Call::new(Verb::CheckAttr, place).args(["-z", "--stdin"]).args(attributes).input(input);
+        let answer = self.run(&call)?;
+        let mut fields = answer.split(|byte| *byte == 0);
+        let mut found = BTreeSet::new();
+        while let (Some(path), Some(_), Some(value)) = (fields.next(), fields.next(), fields.next()) {
+            if !matches!(value, b"unspecified" | b"unset") {
+                found.insert(RepoPath::new(path).map_err(|_| unexpected(&call, path))?);
+            }
+        }
+        Ok(found)
     }
 }
 

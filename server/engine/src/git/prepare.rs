@@ -10,6 +10,7 @@
 mod linked;
 mod notices;
 mod release;
+mod uncommitted;
 mod undo;
 
 use std::os::fd::OwnedFd;
@@ -110,10 +111,9 @@ impl Git {
         self.verify(place, &tree, base, &manifest, (!sparse).then_some(&listing))?;
         manifest.write(&places.manifest())?;
         let stat = rustix::fs::fstat(&directory).map_err(GitError::errno("look at", tree.as_path()))?;
-        Ok(Prepared {
-            notices: self.notices(place, &listing, sparse)?,
-            tree: TreeRecord { path: tree, device: stat.st_dev, inode: stat.st_ino, isolation },
-        })
+        let mut notices = self.notices(place, &listing, sparse)?;
+        notices.extend(self.uncommitted(places, repository, &settings));
+        Ok(Prepared { notices, tree: TreeRecord { path: tree, device: stat.st_dev, inode: stat.st_ino, isolation } })
     }
 
     fn create_git_dir(

@@ -338,3 +338,47 @@ fn any_number_of_oddities_is_summed_up() {
     let last = serde_json::to_string(captured.change_set.notes.last().unwrap()).unwrap();
     assert!(last.contains("500 more"), "{last}");
 }
+
+#[test]
+fn looking_for_uncommitted_changes_runs_nothing_and_locks_nothing() {
+    let fixture = Fixture::with(&[(".gitattributes", "*.txt filter=evil\n"), ("a.txt", "a\n")]);
+    fixture.commit(&[("b.txt", "b\n")]);
+    let mark = fixture.root.join("mark");
+    let program = trap(&fixture.root.join("evil.sh"), &mark);
+    for (key, value) in [
+        ("core.fsmonitor", &program),
+        ("filter.evil.clean", &program),
+        ("filter.evil.smudge", &program),
+        ("filter.evil.required", &"true".to_owned()),
+    ] {
+        fixture.plain(&fixture.repo, &["config", key, value]);
+    }
+    let hook = fixture.repo.join(".git/hooks/post-index-change");
+    trap(&hook, &mark);
+    fixture.plain(&fixture.repo, &["config", "core.untrackedCache", "true"]);
+    write(&fixture.repo.join("a.txt"), "b\n");
+    fixture.plain(&fixture.repo, &["status"]);
+    assert!(mark.exists(), "a plain status runs what is configured");
+    fs::remove_file(&mark).unwrap();
+
+    // As if another git were at work: a status that needs the lock would fail or wait.
+    write(&fixture.repo.join(".git/index.lock"), "");
+    write(&fixture.repo.join("a.txt"), "c\n");
+    write(&fixture.repo.join("c.md"), "new\n");
+    let index = fs::read(fixture.repo.join(".git/index")).unwrap();
+    let notices = fixture.job().prepared.notices;
+    let told = notices.iter().find(|notice| notice.id == "uncommittedChanges").map(|notice| notice.text.as_str());
+    // Whether a file with a filter was edited, only the filter could tell.
+    assert_eq!(told, Some("1 file with uncommitted changes is not part of this job: c.md"));
+    assert!(!mark.exists());
+    assert_eq!(fs::read(fixture.repo.join(".git/index")).unwrap(), index);
+    assert_eq!(fs::read(fixture.repo.join(".git/index.lock")).unwrap(), b"");
+}
+
+#[test]
+fn an_index_that_git_cannot_read_costs_the_notice_and_not_the_job() {
+    let fixture = Fixture::with(&[("a.txt", "a\n")]);
+    write(&fixture.repo.join("a.txt"), "edited\n");
+    write(&fixture.repo.join(".git/index"), "no index");
+    assert_eq!(fixture.job().prepared.notices, []);
+}

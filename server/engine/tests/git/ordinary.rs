@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use pactify_core::RepoPath;
 use pactify_core::job::{BaseKind, Isolation};
 
-use crate::support::{Fixture, absolute, changes, notes};
+use crate::support::{Fixture, absolute, changes, notes, write};
 
 #[test]
 fn a_repository_is_described_from_any_folder_inside_it() {
@@ -122,4 +122,59 @@ fn a_job_that_did_nothing_has_an_empty_result() {
     let captured = fixture.capture(&job);
     assert_eq!(captured.change_set.changes, []);
     assert_eq!(*captured.change_set.id.tree(), job.base.tree);
+}
+
+#[test]
+fn changes_that_are_not_committed_are_told_of_and_left_alone() {
+    let committed = [("a.txt", "a\n"), ("b.txt", "b\n"), ("c.txt", "c\n"), ("d.txt", "d\n"), (".gitignore", "*.o\n")];
+    for (what, change, expected) in [
+        ("nothing", (|_| {}) as fn(&Fixture), None),
+        (
+            "an edit",
+            |fixture| write(&fixture.repo.join("a.txt"), "edited\n"),
+            Some("1 file with uncommitted changes is not part of this job: a.txt"),
+        ),
+        (
+            "a staged deletion, an untracked file, an ignored one",
+            |fixture| {
+                fixture.plain(&fixture.repo, &["rm", "-q", "b.txt"]);
+                write(&fixture.repo.join("new/deep.txt"), "new\n");
+                write(&fixture.repo.join("x.o"), "ignored\n");
+            },
+            Some("2 files with uncommitted changes are not part of this job: b.txt, new/deep.txt"),
+        ),
+        (
+            "many",
+            |fixture| ["a.txt", "b.txt", "c.txt", "d.txt"].iter().for_each(|path| write(&fixture.repo.join(path), "")),
+            Some("4 files with uncommitted changes are not part of this job: a.txt, b.txt, c.txt, …"),
+        ),
+        (
+            "untracked files that the person hides",
+            |fixture| {
+                fixture.plain(&fixture.repo, &["config", "status.showUntrackedFiles", "no"]);
+                write(&fixture.repo.join("new.txt"), "new\n");
+            },
+            None,
+        ),
+    ] {
+        let fixture = Fixture::with(&committed);
+        change(&fixture);
+        let before = fixture.belongings();
+        let job = fixture.job();
+        let told: Vec<_> = job.prepared.notices.iter().filter(|notice| notice.id == "uncommittedChanges").collect();
+        assert_eq!(told.first().map(|notice| notice.text.as_str()), expected, "{what}");
+        let index = fixture.repo.join(".git/index");
+        assert_eq!(fixture.belongings().get(&index), before.get(&index), "{what}");
+        assert!(!job.places.directory().join("checkout.index").as_path().exists());
+    }
+}
+
+#[test]
+fn line_endings_of_the_checkout_are_no_uncommitted_changes() {
+    let fixture = Fixture::empty(&[]);
+    fixture.plain(&fixture.repo, &["config", "core.autocrlf", "true"]);
+    fixture.commit(&[("dos.txt", "one\r\n")]);
+    // Touched, so that contents are compared.
+    write(&fixture.repo.join("dos.txt"), "one\r\n");
+    assert_eq!(fixture.job().prepared.notices, []);
 }

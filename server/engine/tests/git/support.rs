@@ -45,7 +45,6 @@ pub(crate) struct Landed {
 /// git, with a record of what it is called for.
 pub(crate) struct Counting {
     pub(crate) git: Git,
-    pub(crate) env: Env,
     log: PathBuf,
 }
 
@@ -180,8 +179,7 @@ impl Fixture {
         write(&script, &text);
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
         let path = format!("{}:{PATH}", self.root.join("counted").display());
-        let env = env(&self.root, &[("PATH", &path)]);
-        Counting { git: Git::find(&env).unwrap(), env, log }
+        Counting { git: Git::find(&env(&self.root, &[("PATH", &path)])).unwrap(), log }
     }
 
     pub(crate) fn capture(&self, job: &Job) -> Captured {
