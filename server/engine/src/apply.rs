@@ -19,7 +19,6 @@ mod commit;
 mod contents;
 mod disk;
 mod error;
-mod hash;
 mod intent;
 mod lock;
 mod look;
@@ -40,7 +39,6 @@ pub use self::contents::{Canonical, Contents, Verbatim};
 #[cfg(feature = "fault-injection")]
 pub use self::disk::fault;
 pub use self::error::ApplyError;
-pub(crate) use self::hash::Algorithm;
 pub use self::intent::{ApplyId, ParseApplyIdError, StageHome};
 pub use self::lock::RepositoryLock;
 pub use self::observe::{Current, current, observe};
@@ -51,6 +49,7 @@ use self::disk::Disk;
 use self::intent::{Intent, Progress, Records};
 use self::stage::{Stage, StageRoot};
 use self::tree::Tree;
+use crate::hash::Algorithm;
 
 /// What an apply writes with.
 #[derive(Clone, Copy)]

@@ -17,3 +17,5 @@ pub mod patch_file;
 pub mod process;
 pub mod store;
 pub mod tree;
+
+mod hash;

@@ -19,9 +19,9 @@ use sha2::Digest as _;
 
 use super::disk::{At, Disk};
 use super::error::ApplyError;
-use super::hash::hex;
 use super::lock::RepositoryLock;
 use crate::disk::Dir;
+use crate::hash::hex;
 use crate::store::{Area, StoreError};
 
 /// The version that this build writes.

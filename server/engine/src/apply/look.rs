@@ -13,9 +13,9 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::disk::At;
-use super::hash::Algorithm;
 use super::observe::Current;
 use super::tree::kind_name;
+use crate::hash::Algorithm;
 
 /// What a look finds.
 #[derive(Debug)]

@@ -15,9 +15,9 @@ use rustix::io::Errno;
 use super::contents::{self, Canonical};
 use super::disk::At;
 use super::error::{ApplyError, reason};
-use super::hash::Algorithm;
 use super::look::{Seen, look, read_at_most};
 use super::tree::{Blocked, Tree, names, open_directory};
+use crate::hash::Algorithm;
 
 /// Looks at every path of `set` in the checkout of `repository`.
 ///

@@ -7,7 +7,6 @@ use rustix::io::Errno;
 
 use super::disk::Disk;
 use super::error::ApplyError;
-use super::hash::Algorithm;
 use super::intent::{ApplyId, Intent, Progress, Records, StageHome};
 use super::lock::RepositoryLock;
 use super::rollback::{RolledBack, roll_back};
@@ -15,6 +14,7 @@ use super::stage::StageRoot;
 use super::tree::Tree;
 use super::{Applied, Site};
 use crate::disk::DiskError;
+use crate::hash::Algorithm;
 use crate::store::StoreError;
 
 /// One interrupted apply, repaired.

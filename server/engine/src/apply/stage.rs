@@ -15,9 +15,9 @@ use rustix::io::{Errno, Result};
 use sha2::Digest as _;
 
 use super::disk::{At, Disk};
-use super::hash::hex;
 use super::intent::{ApplyId, StageHome};
 use super::tree::{Tree, names, open_directory};
+use crate::hash::hex;
 
 const IN_GIT_DIRECTORY: &str = "pactify";
 const IN_CHECKOUT: &str = ".pactify-stage";

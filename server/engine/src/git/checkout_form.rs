@@ -23,7 +23,7 @@ use super::error::GitError;
 use super::listing::{Listed, Listing};
 use super::manifest::Header;
 use super::{Git, Places};
-use crate::apply::{Algorithm, Canonical};
+use crate::hash::Algorithm;
 
 /// Above this number of directories, listing all of the base is cheaper than picking from it.
 const FEW_DIRECTORIES: usize = 200;
@@ -95,24 +95,29 @@ impl Git {
     }
 }
 
-impl Canonical for CheckoutForm {
-    fn to_stored(&self, path: &RepoPath, bytes: &[u8]) -> io::Result<Option<ObjectId>> {
-        match self.conversion(path) {
-            None => Ok(None),
-            Some(conversion) => conversion.to_stored(path, bytes).map_err(io::Error::other),
-        }
+impl CheckoutForm {
+    /// The id of what the repository would store for a file at `path` that holds `bytes`; `None` when it would store
+    /// these very bytes.
+    ///
+    /// # Errors
+    /// When git cannot be run.
+    pub fn stored(&self, path: &RepoPath, bytes: &[u8]) -> Result<Option<ObjectId>, GitError> {
+        self.conversion(path).map_or(Ok(None), |conversion| conversion.stored(path, bytes))
     }
 
-    fn to_checkout(&self, path: &RepoPath, object: &ObjectId) -> io::Result<Option<Vec<u8>>> {
-        self.conversion(path).map_or(Ok(None), |conversion| conversion.to_checkout(path, object))
+    /// What a checkout would hold at `path` for the stored `object`; `None` when that is its bytes as they are.
+    ///
+    /// # Errors
+    /// When the object is not there, or git cannot be run.
+    pub fn checked_out(&self, path: &RepoPath, object: &ObjectId) -> Result<Option<Vec<u8>>, GitError> {
+        self.conversion(path).map_or(Ok(None), |conversion| conversion.checked_out(path, object))
     }
 
-    fn trusts_executable_bit(&self) -> bool {
+    /// Whether the executable bits of the checkout's files mean anything (`core.fileMode`).
+    pub fn trusts_executable_bit(&self) -> bool {
         self.trusts_executable_bit
     }
-}
 
-impl CheckoutForm {
     fn conversion(&self, path: &RepoPath) -> Option<&Conversion> {
         self.conversion.as_ref().filter(|conversion| conversion.affected.contains(path))
     }
@@ -170,7 +175,7 @@ impl Conversion {
         Ok(())
     }
 
-    fn to_stored(&self, path: &RepoPath, bytes: &[u8]) -> Result<Option<ObjectId>, GitError> {
+    fn stored(&self, path: &RepoPath, bytes: &[u8]) -> Result<Option<ObjectId>, GitError> {
         let held = self.algorithm.blob(bytes);
         match self.forms(path).find(|form| form.held == held) {
             Some(form) => Ok(Some(form.stored.clone())),
@@ -178,12 +183,12 @@ impl Conversion {
         }
     }
 
-    fn to_checkout(&self, path: &RepoPath, object: &ObjectId) -> io::Result<Option<Vec<u8>>> {
+    fn checked_out(&self, path: &RepoPath, object: &ObjectId) -> Result<Option<Vec<u8>>, GitError> {
         match self.forms(path).find(|form| form.object == *object) {
             Some(form) if form.held == form.object => Ok(None),
-            Some(form) => std::fs::read(&form.file).map(Some),
+            Some(form) => std::fs::read(&form.file).map(Some).map_err(GitError::io("read", form.file.as_path())),
             None => {
-                let bytes = self.stage.check_out_apart(path, object).map_err(io::Error::other)?;
+                let bytes = self.stage.check_out_apart(path, object)?;
                 Ok((self.algorithm.blob(&bytes) != *object).then_some(bytes))
             }
         }

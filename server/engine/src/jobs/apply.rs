@@ -18,8 +18,8 @@ use super::dispose::BUSY;
 use super::preview::Captured;
 use super::{Jobs, invalid, job_id};
 use crate::apply::unsaved::unsaved;
-use crate::apply::{self, ApplyError, ApplyId, Contents, Materials, RepositoryLock};
-use crate::git::{Objects, Places, capture};
+use crate::apply::{self, ApplyError, ApplyId, Canonical, Contents, Materials, RepositoryLock};
+use crate::git::{CheckoutForm, Objects, Places, capture};
 use crate::host;
 use crate::journal::Journal;
 
@@ -41,7 +41,7 @@ impl Jobs {
 
         let unsaved = unsaved(self.store(), &result.spec.repository)?;
         let places = Places::from(&self.store().job(&job)?);
-        let form = self.git()?.checkout_form(&places, &result.spec.base, &result.set)?;
+        let form = InCheckout(self.git()?.checkout_form(&places, &result.spec.base, &result.set)?);
         let checkout = apply::observe(&result.spec.repository, &result.set, &form, unsaved)?;
         let plan = result.set.check(&selection, &checkout).map_err(ApplyError::Conflicts)?;
         let id = next_apply(&journal, &job);
@@ -109,6 +109,23 @@ struct Captures<'a>(&'a Objects);
 impl Contents for Captures<'_> {
     fn read(&self, object: &ObjectId) -> io::Result<Vec<u8>> {
         self.0.read(object, capture::MAX_FILE_BYTES).map_err(|error| io::Error::other(host::chain(&error)))
+    }
+}
+
+/// The form that the checkout gives to them, for the applier.
+struct InCheckout(CheckoutForm);
+
+impl Canonical for InCheckout {
+    fn to_stored(&self, path: &RepoPath, bytes: &[u8]) -> io::Result<Option<ObjectId>> {
+        self.0.stored(path, bytes).map_err(|error| io::Error::other(host::chain(&error)))
+    }
+
+    fn to_checkout(&self, path: &RepoPath, object: &ObjectId) -> io::Result<Option<Vec<u8>>> {
+        self.0.checked_out(path, object).map_err(|error| io::Error::other(host::chain(&error)))
+    }
+
+    fn trusts_executable_bit(&self) -> bool {
+        self.0.trusts_executable_bit()
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pactify_core::brief::Brief;
 use pactify_core::change::{ChangeKind, ChangeSet, Note};
-use pactify_core::config::HarnessSettings;
+use pactify_core::harness::settings::HarnessSettings;
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord, TreeRecord};
 use pactify_core::job::outcome::Outcome;

@@ -10,13 +10,14 @@ const ENGINE: &str = "server/engine/src/";
 const CORE: &str = "server/core/Cargo.toml";
 
 /// For each module of the engine, the others that it may use.
-const ARROWS: [(&str, &[&str]); 16] = [
-    ("apply", &["disk", "process", "store"]),
+const ARROWS: [(&str, &[&str]); 17] = [
+    ("apply", &["disk", "hash", "process", "store"]),
     ("config", &["env"]),
     ("disk", &[]),
     ("env", &[]),
-    ("git", &["env", "job_dir", "process", "tree"]),
+    ("git", &["env", "hash", "job_dir", "process", "tree"]),
     ("harness", &["env", "process"]),
+    ("hash", &[]),
     ("host", &["config", "disk", "env", "git", "harness", "job_dir", "journal", "log", "process", "store", "tree"]),
     ("job_dir", &["disk"]),
     ("jobs", &["apply", "config", "env", "git", "harness", "host", "job_dir", "journal", "store", "tree"]),

@@ -14,11 +14,11 @@ use pactify_core::job::RepositoryRecord;
 use pactify_core::{AbsPath, ChangeSetId, ObjectId, RepoPath};
 
 use super::super::disk::Disk;
-use super::super::hash::Algorithm;
 use super::super::{Applied, ApplyError, ApplyId, Contents, Materials, RepositoryLock, Verbatim};
 #[cfg(feature = "fault-injection")]
 use super::super::{Recovered, recover};
 use super::super::{apply_with, observe};
+use crate::hash::Algorithm;
 use crate::store::Store;
 
 /// What one path holds. The executable bit belongs to it, other bits do not.
