@@ -1,6 +1,7 @@
 //! The end-to-end tests: real processes, real sockets, real harnesses. One binary, one module per subject.
 
 mod cli;
+mod clients;
 mod codex;
 mod editors;
 mod hosts;

@@ -1,0 +1,150 @@
+// A real VS Code for one test: code-server on a loopback port, and headless chromium that shows it.
+//
+// Everything is below `root`, the test's own folder. The server leads a process group, because it forks.
+
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import http from "node:http";
+import net from "node:net";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+
+const SETTINGS = {
+  "chat.commandCenter.enabled": false,
+  "chat.disableAIFeatures": true,
+  "extensions.autoCheckUpdates": false,
+  "extensions.ignoreRecommendations": true,
+  "files.autoSave": "off",
+  "git.enabled": false,
+  "remote.autoForwardPorts": false,
+  "remote.restoreForwardedPorts": false,
+  "security.workspace.trust.enabled": false,
+  "telemetry.telemetryLevel": "off",
+  "update.mode": "none",
+  "window.confirmBeforeClose": "never",
+  "window.menuBarVisibility": "classic",
+  "workbench.colorTheme": "Default Dark Modern",
+  "workbench.enableExperiments": false,
+  "workbench.secondarySideBar.defaultVisibility": "hidden",
+  "workbench.startupEditor": "none",
+  "workbench.tips.enabled": false,
+};
+const ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"].concat(
+  ["--disable-background-networking", "--disable-component-update", "--disable-sync"],
+);
+
+/** What the test was given. */
+export const given = (name) => process.env[name] ?? fail(`${name} is not set: this is run by the e2e tests`);
+
+/** Runs one step within its time limit; the first failure ends the run with a picture. */
+export async function step(name, seconds, run) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not within ${seconds} s`)), seconds * 1000);
+  });
+  try {
+    const result = await Promise.race([run(), late]);
+    console.log(`ok - ${name}`);
+    return result;
+  } catch (error) {
+    throw new Error(`not ok - ${name}: ${error.message}`);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Starts VS Code, shows `workspace` to `use`, and ends everything that was started. */
+export async function withVsCode({ workspace, extensions, machine, payload, use }) {
+  const root = given("PACTIFY_UI_ROOT");
+  const folder = (...names) => {
+    const made = path.join(root, ...names);
+    fs.mkdirSync(made, { recursive: true });
+    return made;
+  };
+  const user = folder("user");
+  fs.writeFileSync(path.join(folder("user", "User"), "settings.json"), JSON.stringify(SETTINGS));
+  fs.writeFileSync(path.join(folder("user", "Machine"), "settings.json"), JSON.stringify(machine ?? {}));
+  fs.writeFileSync(path.join(root, "config.yaml"), "auth: none\n");
+  const port = await freePort();
+  const log = fs.openSync(path.join(root, "code-server.log"), "w");
+  const server = spawn(
+    process.execPath,
+    [
+      given("PACTIFY_CODE_SERVER"),
+      ...["--config", path.join(root, "config.yaml"), "--user-data-dir", user, "--extensions-dir", extensions],
+      ...["--bind-addr", `127.0.0.1:${port}`, "--auth", "none", "--disable-telemetry", "--disable-update-check"],
+      ...["--disable-workspace-trust", "--disable-getting-started-override", "--disable-proxy", "--ignore-last-opened"],
+      ...(payload ? ["--vscode-option", "enable-smoke-test-driver"] : []),
+    ],
+    { env: { ...process.env, EXTENSIONS_GALLERY: "{}" }, stdio: ["ignore", log, log], detached: true },
+  );
+  const ended = new Promise((resolve) => server.on("exit", resolve));
+  let browser;
+  let page;
+  try {
+    await step("code-server answers", 60, () => answers(port));
+    const { chromium } = await import(pathToFileURL(path.join(given("PACTIFY_PLAYWRIGHT"), "index.mjs")));
+    browser = await chromium.launchPersistentContext(folder("browser"), {
+      executablePath: given("PACTIFY_CHROMIUM"),
+      headless: true,
+      viewport: { width: 1280, height: 800 },
+      args: ARGUMENTS,
+    });
+    page = browser.pages()[0] ?? (await browser.newPage());
+    page.setDefaultTimeout(0);
+    const query = new URLSearchParams({ folder: workspace });
+    if (payload) query.set("payload", JSON.stringify(payload(port)));
+    await use(page, `http://127.0.0.1:${port}/?${query}`);
+  } catch (error) {
+    const picture = await shoot(page, "failure").catch(() => "there is no picture");
+    console.error(`${error.message}\npicture: ${picture}\nlog: ${path.join(root, "code-server.log")}`);
+    process.exitCode = 1;
+  } finally {
+    await browser?.close().catch(() => undefined);
+    signal(server, "SIGTERM");
+    await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 5000))]);
+    signal(server, "SIGKILL");
+  }
+}
+
+/** Keeps a picture of the page; returns where it is. */
+export async function shoot(page, name) {
+  const folder = given("PACTIFY_PICTURES");
+  fs.mkdirSync(folder, { recursive: true });
+  const picture = path.join(folder, `${name}.png`);
+  await page.screenshot({ path: picture });
+  return picture;
+}
+
+function signal(server, name) {
+  try {
+    process.kill(-server.pid, name);
+  } catch {
+    // The group is gone.
+  }
+}
+
+function freePort() {
+  return new Promise((resolve) => {
+    const socket = net.createServer().listen(0, "127.0.0.1", () => {
+      const { port } = socket.address();
+      socket.close(() => resolve(port));
+    });
+  });
+}
+
+async function answers(port) {
+  const get = () =>
+    new Promise((resolve) => {
+      const request = http.get(`http://127.0.0.1:${port}/healthz`, (response) => {
+        response.resume();
+        resolve(response.statusCode === 200);
+      });
+      request.on("error", () => resolve(false));
+    });
+  while (!(await get())) await new Promise((resolve) => setTimeout(resolve, 100));
+}
+
+function fail(message) {
+  throw new Error(message);
+}
