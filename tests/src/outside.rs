@@ -6,6 +6,7 @@
 //! | `PACTIFY_KEEP` | keep the sandbox of a test that panics; `all` keeps every one |
 //! | `PACTIFY_TOOLS_CACHE` | where the pinned tools are (default: `pactify-tools` in the user's cache folder) |
 //! | `PACTIFY_TEST_CODEX` | the codex to test against (default: the pinned one in the tools cache) |
+//! | `PACTIFY_TEST_PICTURES` | where pictures of editors are put (default: `pictures` in cargo's folder for tests) |
 //! | `PACTIFY_TEST_BIN` | the folder of our own programs (default: where cargo puts them for this test) |
 
 use std::env;

@@ -1,6 +1,7 @@
 // Apply: exactly what was shown goes into the checkout, all of what was chosen or nothing. The server checks and writes;
 // here the person is asked, and helped with files that have unsaved text.
 
+import { basename } from "node:path";
 import * as vscode from "vscode";
 import { counts, files } from "./jobs";
 import type { ApplyParams, FileChange, JobSummary, PathName, Preview } from "./protocol";
@@ -45,7 +46,7 @@ async function choose(job: JobSummary, preview: Preview): Promise<Choice | undef
     listed("These can never be applied and are left out:", refused),
   ];
   const answer = await vscode.window.showWarningMessage(
-    `Apply ${files(possible.length)} of “${job.title}” to ${vscode.Uri.parse(job.repository).fsPath}?`,
+    `Apply ${files(possible.length)} of “${job.title}” to ${basename(vscode.Uri.parse(job.repository).fsPath)}?`,
     { modal: true, detail: detail.filter((part) => part !== "").join("\n\n") },
     ...(special.length > 0 && ordinary.length > 0 ? [all, some] : [all]),
   );

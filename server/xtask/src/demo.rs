@@ -20,6 +20,8 @@ use serde_json::{Value, json};
 use screen::Screen;
 use stage::{BRIEF, EXPECTED, Harness, Stage};
 
+pub(crate) use stage::build;
+
 /// For the whole job, also on a busy machine.
 const JOB: Duration = Duration::from_secs(180);
 /// For the server to end when it is told to.

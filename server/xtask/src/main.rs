@@ -6,6 +6,7 @@
 mod bench;
 mod codegen;
 mod demo;
+mod pictures;
 mod repository;
 mod run;
 mod test;
@@ -26,6 +27,8 @@ enum Command {
     Codegen(codegen::Arguments),
     /// Show one job from the brief to the applied result, with the real codex and no login
     Demo,
+    /// Take the documentation's pictures anew
+    Pictures,
     /// Check everything that has to hold before a change lands
     Test(test::Arguments),
     /// Check the rules of the house that a machine can check
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Command::Bench => bench::run(),
         Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Demo => demo::run(),
+        Command::Pictures => pictures::run(),
         Command::Test(arguments) => test::run(&arguments),
         Command::Tidy(arguments) => tidy::run(&arguments),
         Command::Tools(arguments) => tools::run(&arguments),

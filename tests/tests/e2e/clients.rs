@@ -111,7 +111,8 @@ fn stage_extension(sandbox: &Sandbox, folder: &Path) -> Result<PathBuf> {
 fn vs_code(sandbox: &Sandbox, repository: &Repository<'_>, script: &str) -> Result<Command> {
     let extensions = sandbox.root().join("extensions");
     std::fs::create_dir_all(&extensions)?;
-    let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
+    let kept = || Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
+    let pictures = outside::variable("PACTIFY_TEST_PICTURES").map_or_else(kept, PathBuf::from);
     let mut node = sandbox.command(Tool::Node24.find()?);
     node.arg(tests(script));
     node.env("PACTIFY_WORKSPACE", repository.path()).env("PACTIFY_EXTENSIONS", extensions);

@@ -9,7 +9,7 @@ local M = {}
 ---@return pactify.Config
 function M.get()
   local chosen = vim.g.pactify or {}
-  vim.validate('vim.g.pactify', chosen, 'table')
+  assert(type(chosen) == 'table', 'vim.g.pactify is not a table')
   return vim.tbl_extend('force', { cmd = { 'pactify-lsp', '--stdio' }, enable = true }, chosen)
 end
 

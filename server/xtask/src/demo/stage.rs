@@ -49,7 +49,7 @@ pub(super) enum Harness {
 }
 
 /// Builds what the demo starts.
-pub(super) fn build() -> anyhow::Result<()> {
+pub(crate) fn build() -> anyhow::Result<()> {
     let mut cargo = command("cargo");
     cargo.args(["build", "--package", "pactify-lsp", "--package", "pactify-tests", "--bins"]);
     cargo.current_dir(repository::root());
