@@ -53,6 +53,20 @@ const script = (title, ...steps) => `${title}\n\n\`\`\`agent\n${steps.map((s) =>
 const told = (text) => asked.find((line) => line.includes(text));
 const run = (name) => vscode.commands.executeCommand(`pactify.ui.${name}`);
 
+/** The process that this extension host started as the server; nothing while there is none. */
+function serverPid() {
+  const pids = fs.readdirSync("/proc").filter((name) => /^[0-9]+$/.test(name));
+  const stat = (pid) => {
+    try {
+      return fs.readFileSync(`/proc/${pid}/stat`, "utf8");
+    } catch {
+      return "";
+    }
+  };
+  const isServer = (pid) => stat(pid).match(/^[0-9]+ \(pactify-lsp\) [^Z] ([0-9]+)/)?.[1] === String(process.pid);
+  return Number(pids.find(isServer)) || undefined;
+}
+
 function tests() {
   const root = vscode.workspace.workspaceFolders[0].uri;
   const file = (name) => path.join(root.fsPath, name);
@@ -152,6 +166,18 @@ function tests() {
     toast.cancel();
     await until("it is over", 30, () => toast.isOver);
     await until("the end in words", 20, () => told("codex: Wait for ever: cancelled"));
+  });
+
+  it("goes on with a job whose server was killed", async () => {
+    words = script("Outlive the server", { waitFor: [`${go}-on`, 60] }, { write: { path: "late.txt", content: "late\n" } });
+    await run("delegate");
+    const toast = await until("a toast", 20, () => toasts[2]);
+    await until("it runs", 20, () => toast.messages.length > 0);
+    process.kill(serverPid(), "SIGKILL");
+    await until("another server", 30, serverPid);
+    fs.writeFileSync(`${go}-on`, "");
+    await until("the toast goes", 30, () => toast.isOver);
+    await until("the end in words", 20, () => told("codex: Outlive the server: changed 1 file"));
   });
 
   it("says what went wrong, and what to do", async () => {
