@@ -4,6 +4,7 @@
 
 import * as vscode from "vscode";
 import type { JobDetail, JobSummary } from "./protocol";
+import { Refusal } from "./server";
 import type { Server } from "./server";
 
 export class Jobs implements vscode.Disposable {
@@ -38,19 +39,17 @@ export class Jobs implements vscode.Disposable {
     return status.job;
   }
 
-  /** The undecided jobs of all open folders, newest first. */
+  /** The undecided jobs of all open folders, newest first. Among several folders, some may hold no repository. */
   async list(): Promise<JobSummary[]> {
+    const folders = vscode.workspace.workspaceFolders ?? [];
     const found = new Map<string, JobSummary>();
-    for (const folder of vscode.workspace.workspaceFolders ?? []) {
-      const repository = folder.uri.toString();
-      let cursor: string | undefined;
-      do {
-        const page = cursor === undefined ? { repository } : { repository, cursor };
-        const list = await this.server.request("pactify/job/status", page);
-        if (!("jobs" in list)) throw new Error("the server answered with one job");
-        for (const job of list.jobs) found.set(job.id, job);
-        cursor = list.next;
-      } while (cursor !== undefined);
+    for (const { uri } of folders) {
+      try {
+        for (const job of await this.of(uri.toString())) found.set(job.id, job);
+      } catch (error) {
+        const isOther = error instanceof Refusal && error.data.code === "noRepository";
+        if (!isOther || folders.length === 1) throw error;
+      }
     }
     return [...found.values()].sort((a, b) => b.createdAt.localeCompare(a.createdAt));
   }
@@ -69,6 +68,20 @@ export class Jobs implements vscode.Disposable {
 
   dispose(): void {
     vscode.Disposable.from(...this.subscriptions).dispose();
+  }
+
+  /** All pages of one repository. */
+  private async of(repository: string): Promise<JobSummary[]> {
+    const jobs: JobSummary[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = cursor === undefined ? { repository } : { repository, cursor };
+      const list = await this.server.request("pactify/job/status", page);
+      if (!("jobs" in list)) throw new Error("the server answered with one job");
+      jobs.push(...list.jobs);
+      cursor = list.next;
+    } while (cursor !== undefined);
+    return jobs;
   }
 }
 
