@@ -38,7 +38,7 @@ use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits};
 pub use self::capture::Captured;
 pub use self::checkout_form::CheckoutForm;
 pub use self::error::{GitError, Stage};
-pub use self::examine::{Examined, Features};
+pub use self::examine::Examined;
 pub use self::objects::Objects;
 pub use self::places::Places;
 pub use self::prepare::{Notice, Prepared};

@@ -94,10 +94,6 @@ impl Settings {
         self.get(key).is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1"))
     }
 
-    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
-    }
-
     pub(super) fn carried(&self) -> BTreeMap<String, String> {
         self.chosen(CARRIED)
     }

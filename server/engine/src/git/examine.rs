@@ -7,7 +7,6 @@ use pactify_core::{AbsPath, ObjectId};
 
 use super::Git;
 use super::command::{Call, Place, Verb, text_line, unexpected};
-use super::config::Settings;
 use super::error::GitError;
 
 /// A repository in which a job can start.
@@ -17,26 +16,6 @@ pub struct Examined {
     pub repository: RepositoryRecord,
     /// What HEAD names now.
     pub head: Base,
-    /// The branch that HEAD is on; `None` when it is detached.
-    pub branch: Option<String>,
-    /// What is unusual about it.
-    pub features: Features,
-}
-
-/// What decides which tool can read a repository, and what a job's tree will lack.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "five independent facts of git's own")]
-pub struct Features {
-    /// Objects are named by SHA-256.
-    pub sha256: bool,
-    /// Refs are in a reftable.
-    pub reftable: bool,
-    /// Objects may be missing, to be fetched when they are needed.
-    pub partial_clone: bool,
-    /// The checkout holds some of the files only.
-    pub sparse: bool,
-    /// History is cut off.
-    pub shallow: bool,
 }
 
 impl Git {
@@ -48,11 +27,8 @@ impl Git {
         let folder = &canonical(folder)?;
         self.refuse_inside_store(folder)?;
         let repository = self.locate(folder)?;
-        let place = Place::Person(&repository);
-        let features = features(&self.settings(place)?, self.is_shallow(place)?);
         let head = self.head(&repository)?;
-        let branch = self.branch(place)?.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
-        Ok(Examined { head, branch, features, repository })
+        Ok(Examined { repository, head })
     }
 
     fn refuse_inside_store(&self, folder: &AbsPath) -> Result<(), GitError> {
@@ -65,34 +41,49 @@ impl Git {
     }
 
     fn locate(&self, folder: &AbsPath) -> Result<RepositoryRecord, GitError> {
-        let ask = |question: &str| {
-            let call = Call::new(Verb::RevParse, Place::Folder(folder)).args(["--path-format=absolute", question]);
-            let answer = self.try_run(&call)?.map_err(|message| refusal(folder, message))?;
-            text_line(answer).map_err(|answer| unexpected(&call, &answer))
+        let questions = ["--absolute-git-dir", "--git-common-dir", "--show-toplevel", "--show-prefix"];
+        let answers = match self.ask(folder, &questions)? {
+            Ok(answers) => answers,
+            Err(message) if message.contains("must be run in a work tree") => {
+                let git_dir = self.ask_for_path(folder, "--absolute-git-dir")?;
+                return Err(GitError::Bare { git_dir });
+            }
+            Err(message) => return Err(refusal(folder, message)),
         };
-        let path = |question| {
-            let answer = ask(question)?;
-            AbsPath::new(answer.as_str()).map_err(|error| GitError::Answer {
-                command: format!("git rev-parse {question}"),
-                answer: error.to_string(),
-            })
+        let [git_dir, common_dir, worktree, prefix] = answers.split('\n').collect::<Vec<_>>()[..] else {
+            return self.locate_among_odd_names(folder);
         };
-        let git_dir = path("--absolute-git-dir")?;
-        if ask("--is-inside-work-tree")? != "true" {
-            return Err(GitError::Bare { git_dir });
-        }
-        let prefix = ask("--show-prefix")?.trim_end_matches('/').to_owned();
         Ok(RepositoryRecord {
-            worktree: path("--show-toplevel")?,
-            git_dir,
-            common_dir: path("--git-common-dir")?,
-            prefix,
+            worktree: answered_path("--show-toplevel", worktree)?,
+            git_dir: answered_path("--absolute-git-dir", git_dir)?,
+            common_dir: answered_path("--git-common-dir", common_dir)?,
+            prefix: prefix.trim_end_matches('/').to_owned(),
         })
     }
 
-    fn is_shallow(&self, place: Place<'_>) -> Result<bool, GitError> {
-        let call = Call::new(Verb::RevParse, place).args(["--is-shallow-repository"]);
-        Ok(self.line(&call)? == "true")
+    /// The same, question by question: a name with a line break in it makes several answers one riddle.
+    fn locate_among_odd_names(&self, folder: &AbsPath) -> Result<RepositoryRecord, GitError> {
+        let prefix = self.ask(folder, &["--show-prefix"])?.map_err(|message| refusal(folder, message))?;
+        Ok(RepositoryRecord {
+            worktree: self.ask_for_path(folder, "--show-toplevel")?,
+            git_dir: self.ask_for_path(folder, "--absolute-git-dir")?,
+            common_dir: self.ask_for_path(folder, "--git-common-dir")?,
+            prefix: prefix.trim_end_matches('/').to_owned(),
+        })
+    }
+
+    fn ask_for_path(&self, folder: &AbsPath, question: &str) -> Result<AbsPath, GitError> {
+        let answer = self.ask(folder, &[question])?.map_err(|message| refusal(folder, message))?;
+        answered_path(question, &answer)
+    }
+
+    /// What git answers to `questions`, without the last line's end; or what it said when it refused.
+    fn ask(&self, folder: &AbsPath, questions: &[&str]) -> Result<Result<String, String>, GitError> {
+        let call = Call::new(Verb::RevParse, Place::Folder(folder)).args(["--path-format=absolute"]).args(questions);
+        match self.try_run(&call)? {
+            Ok(answer) => text_line(answer).map(Ok).map_err(|answer| unexpected(&call, &answer)),
+            Err(message) => Ok(Err(message)),
+        }
     }
 
     /// The commit that HEAD names, with its tree.
@@ -146,15 +137,12 @@ impl Git {
     }
 }
 
-fn features(settings: &Settings, shallow: bool) -> Features {
-    let promisor = |key: &str| key.starts_with("remote.") && key.ends_with(".promisor") && settings.is_on(key);
-    Features {
-        sha256: settings.get("extensions.objectformat") == Some("sha256"),
-        reftable: settings.get("extensions.refstorage").is_some_and(|format| format.starts_with("reftable")),
-        partial_clone: settings.get("extensions.partialclone").is_some() || settings.keys().any(promisor),
-        sparse: settings.is_on("core.sparsecheckout"),
-        shallow,
-    }
+fn answered_path(question: &str, answer: &str) -> Result<AbsPath, GitError> {
+    let odd = |error: pactify_core::path::AbsPathError| GitError::Answer {
+        command: format!("git rev-parse {question}"),
+        answer: error.to_string(),
+    };
+    AbsPath::new(answer).map_err(odd)
 }
 
 /// The folder without symbolic links, as git will name it.

@@ -4,19 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pactify_core::job::Isolation;
-use pactify_engine::git::{Features, Git};
+use pactify_engine::git::Git;
 
 use crate::support::{Fixture, changes, env, notes, write};
 
 #[test]
 fn sha256_and_reftable_repositories_work() {
-    for (options, features) in [
-        (&["--object-format=sha256"][..], Features { sha256: true, ..Features::default() }),
-        (&["--ref-format=reftable"], Features { reftable: true, ..Features::default() }),
-        (
-            &["--object-format=sha256", "--ref-format=reftable"],
-            Features { sha256: true, reftable: true, ..Features::default() },
-        ),
+    for options in [
+        &["--object-format=sha256"][..],
+        &["--ref-format=reftable"],
+        &["--object-format=sha256", "--ref-format=reftable"],
     ] {
         for isolation in [Isolation::Private, Isolation::Linked] {
             let fixture = Fixture::empty(options);
@@ -26,7 +23,6 @@ fn sha256_and_reftable_repositories_work() {
                 ("dir/c", "1\n"),
                 (".gitattributes", "*.crlf text eol=crlf\n"),
             ]);
-            assert_eq!(fixture.examine(&fixture.repo).unwrap().features, features);
             let job = fixture.job_in(&fixture.repo, isolation);
             assert_eq!(fixture.plain(job.tree(), &["status", "--porcelain"]), "");
             job.write("a", "1\n2\n");
@@ -68,7 +64,6 @@ fn partial_clone() -> (Fixture, PathBuf) {
 fn a_partial_clone_works_without_its_remote() {
     for isolation in [Isolation::Private, Isolation::Linked] {
         let (fixture, clone) = partial_clone();
-        assert!(fixture.examine(&clone).unwrap().features.partial_clone);
         let job = fixture.job_in(&clone, isolation);
         job.write("a", "newer\n");
         let captured = fixture.capture(&job);
@@ -134,7 +129,6 @@ fn a_shallow_clone_and_a_worktree_of_a_worktree_work() {
     let url = format!("file://{}", fixture.repo.display());
     fixture.plain(&fixture.root, &["clone", "-q", "--depth=1", &url, "shallow"]);
     fixture.plain(&fixture.root.join("shallow"), &["worktree", "add", "-q", "--detach", "../linked"]);
-    assert!(fixture.examine(&fixture.root.join("shallow")).unwrap().features.shallow);
     for folder in ["shallow", "linked"] {
         for isolation in [Isolation::Private, Isolation::Linked] {
             let job = fixture.job_in(&fixture.root.join(folder), isolation);

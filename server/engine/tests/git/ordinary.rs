@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use pactify_core::RepoPath;
-use pactify_core::job::{BaseKind, Isolation};
+use pactify_core::job::{BaseKind, Isolation, RepositoryRecord};
 
 use crate::support::{Fixture, absolute, changes, notes, write};
 
@@ -16,11 +16,40 @@ fn a_repository_is_described_from_any_folder_inside_it() {
     assert_eq!(examined.repository.git_dir, absolute(&fixture.repo.join(".git")));
     assert_eq!(examined.repository.common_dir, examined.repository.git_dir);
     assert_eq!(examined.repository.prefix, "src/deep");
-    assert_eq!(examined.branch.as_deref(), Some("main"));
     assert_eq!(examined.head.kind, BaseKind::Head);
     assert_eq!(examined.head.commit.as_str(), fixture.plain(&fixture.repo, &["rev-parse", "HEAD"]));
     assert_eq!(examined.head.tree.as_str(), fixture.plain(&fixture.repo, &["rev-parse", "HEAD^{tree}"]));
-    assert_eq!(examined.features, pactify_engine::git::Features::default());
+    let from_the_top = fixture.examine(&fixture.repo).unwrap();
+    assert_eq!(from_the_top.repository, RepositoryRecord { prefix: String::new(), ..examined.repository });
+}
+
+#[test]
+fn a_repository_with_a_line_break_in_its_name_is_described_too() {
+    let fixture = Fixture::without_repository();
+    let odd = fixture.root.join("two\nlines");
+    fs::create_dir_all(odd.join("src")).unwrap();
+    fixture.plain(&odd, &["init", "-q"]);
+    fixture.plain(&odd, &["commit", "-q", "--allow-empty", "-m", "x"]);
+    let examined = fixture.examine(&odd.join("src")).unwrap().repository;
+    let expected = (absolute(&odd), absolute(&odd.join(".git")), "src");
+    assert_eq!((examined.worktree, examined.git_dir, examined.prefix.as_str()), expected);
+}
+
+#[test]
+fn looking_at_a_repository_takes_three_calls_whatever_its_size() {
+    let fixture = Fixture::with(&[("a", "a\n")]);
+    let counted = fixture.counting();
+    let calls = || {
+        counted.calls();
+        counted.git.examine(&absolute(&fixture.repo)).unwrap();
+        counted.calls()
+    };
+    assert_eq!(calls(), ["rev-parse"; 3]);
+    for number in 0..500 {
+        write(&fixture.repo.join(format!("d{}/{number}", number % 7)), "text\n");
+    }
+    fixture.commit(&[]);
+    assert_eq!(calls(), ["rev-parse"; 3]);
 }
 
 #[test]
