@@ -18,6 +18,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("git", &["env", "hash", "job_dir", "process", "tree"]),
     ("harness", &["env", "process"]),
     ("hash", &[]),
+    ("hash", &[]),
     ("host", &["config", "disk", "env", "git", "harness", "job_dir", "journal", "log", "process", "store", "tree"]),
     ("job_dir", &["disk"]),
     ("jobs", &["apply", "config", "env", "git", "harness", "host", "job_dir", "journal", "store", "tree"]),
