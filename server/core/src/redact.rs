@@ -17,6 +17,8 @@ pub const REDACTED: &str = "[redacted]";
 
 /// Shorter values are not searched for: they would occur by chance everywhere.
 const VALUE_MIN: usize = 6;
+/// Nor are plain words shorter than this: an environment with `LOG=message` would make a harness's stream unreadable.
+const WORD_MIN: usize = 12;
 
 /// Takes secrets out of text; made once for a job.
 #[derive(Default)]
@@ -31,7 +33,7 @@ impl Redactor {
         let mut spellings: Vec<String> = values
             .into_iter()
             .map(|value| value.trim().to_owned())
-            .filter(|value| value.len() >= VALUE_MIN)
+            .filter(|value| value.len() >= if is_word(value) { WORD_MIN } else { VALUE_MIN })
             .flat_map(spellings)
             .collect();
         spellings.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -60,6 +62,10 @@ impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Redactor({} spellings)", self.values.len())
     }
+}
+
+fn is_word(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
 /// A value as it is, inside a JSON text, inside a JSON text within another one, and inside a URL.

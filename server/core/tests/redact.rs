@@ -104,8 +104,16 @@ fn values_that_were_let_through_go_in_every_spelling() {
 
 #[test]
 fn a_value_inside_another_one_does_not_save_its_rest() {
-    let redactor = Redactor::new(["abcdef".to_owned(), "abcdef-and-the-rest".to_owned()]);
-    assert_eq!(redactor.redact("x abcdef-and-the-rest y"), format!("x {REDACTED} y"));
+    let redactor = Redactor::new(["abc-def".to_owned(), "abc-def-and-the-rest".to_owned()]);
+    assert_eq!(redactor.redact("x abc-def-and-the-rest y"), format!("x {REDACTED} y"));
+}
+
+#[test]
+fn a_value_that_is_a_plain_word_does_not_garble_what_a_harness_says() {
+    let redactor = Redactor::new(["message".to_owned(), "completed".to_owned(), "wordwordword".to_owned()]);
+    let line = r#"{"type":"turn.completed","message":"message"}"#;
+    assert_eq!(redactor.redact(line), line);
+    assert_eq!(redactor.redact("a wordwordword"), format!("a {REDACTED}"), "a long one is no word by chance");
 }
 
 /// A secret of no known kind: letters of both cases and digits, well mixed.
@@ -129,6 +137,7 @@ proptest! {
     fn a_value_never_survives(value in "\\PC{8,40}", before in "\\PC{0,20}", after in "\\PC{0,20}") {
         let value = value.trim().to_owned();
         prop_assume!(value.len() >= 8 && !REDACTED.contains(&value));
+        prop_assume!(!value.bytes().all(|byte| byte.is_ascii_alphabetic()));
         let redactor = Redactor::new([value.clone()]);
         let text = format!("{before}{value}{after}");
         prop_assert!(!redactor.redact(&text).contains(&value));

@@ -197,6 +197,41 @@ pub enum Known {
     Discarded,
 }
 
+impl Known {
+    /// Every text that a harness, or a program it ran, may have had a part in: what a redactor has to look at. Names
+    /// that programs decide by are not among them.
+    pub fn texts_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::Launched { harness_version, .. } => harness_version.iter_mut().collect(),
+            Self::SessionStarted { session, model } => [session].into_iter().chain(model).collect(),
+            Self::Message { text } | Self::Reasoning { text } | Self::Notice { text, .. } => vec![text],
+            Self::CommandStarted { item, command } => vec![item, command],
+            Self::CommandEnded { item, tail, .. } => vec![item, tail],
+            Self::FilesTouched { paths } => paths.iter_mut().collect(),
+            Self::ToolUsed { tool, .. } => vec![tool],
+            Self::PermissionRequested { request, title } => vec![request, title],
+            Self::PermissionAnswered { request, option } => [request].into_iter().chain(option).collect(),
+            Self::Swept { survivors, .. } => survivors.iter_mut().collect(),
+            Self::AttemptEnded { failure, final_message, .. } => {
+                let failure = failure.iter_mut().flat_map(|failure| [&mut failure.message, &mut failure.next]);
+                failure.chain(final_message).collect()
+            }
+            // Our own facts, ids and paths.
+            Self::AttemptStarted { .. }
+            | Self::TreeReady { .. }
+            | Self::Usage { .. }
+            | Self::CancelRequested
+            | Self::DeadlinePassed { .. }
+            | Self::HarnessExited { .. }
+            | Self::Captured { .. }
+            | Self::VerificationStarted
+            | Self::Applied { .. }
+            | Self::Undone { .. }
+            | Self::Discarded => Vec::new(),
+        }
+    }
+}
+
 /// Why an attempt was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -427,5 +462,18 @@ mod tests {
             assert_eq!((outcome, failure.as_ref().map(|failure| failure.message.as_str())), (expected, says), "{text}");
         }
         assert!(Event::Unknown(serde_json::json!({"type": "teleported"})).meaning().is_none());
+    }
+
+    #[test]
+    fn a_redactor_gets_to_see_texts_and_no_word_that_programs_decide_by() {
+        let failure = crate::Failure::new(crate::FailureCode::HarnessFailed, "why", "what now");
+        let (final_message, outcome) = (Some("bye".to_owned()), Outcome::Failed);
+        let mut ended = Known::AttemptEnded { outcome, failure: Some(failure), final_message };
+        assert_eq!(ended.texts_mut(), ["why", "what now", "bye"]);
+        let mut notice = Known::Notice { id: "its-name".into(), text: "its words".into() };
+        assert_eq!(notice.texts_mut(), ["its words"]);
+        let mut session = Known::SessionStarted { session: "s".into(), model: Some("m".into()) };
+        assert_eq!(session.texts_mut(), ["s", "m"]);
+        assert!(Known::Discarded.texts_mut().is_empty());
     }
 }
