@@ -28,6 +28,7 @@ mod conversion;
 mod error;
 mod ignores;
 mod listing;
+mod read;
 mod version;
 
 use pactify_core::AbsPath;

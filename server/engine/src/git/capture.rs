@@ -75,7 +75,7 @@ impl Git {
         let previous = SetAside::of(places)?;
         let result_tree = self.capture_into(&places.capture(), &root, repository, base, &manifest)?;
         let captured = self.describe(&places.capture(), base, &result_tree)?;
-        previous.replace();
+        previous.replace()?;
         Ok(captured)
     }
 
@@ -122,29 +122,42 @@ impl Git {
     }
 }
 
-/// The capture before this one, out of the way. Comes back if this one fails.
+/// The capture before this one, out of the way. Comes back if this one fails, even if it fails with the whole process:
+/// as long as there is one set aside, what stands in its place is not complete.
 struct SetAside {
     capture: AbsPath,
     aside: AbsPath,
+    outdated: AbsPath,
 }
 
 impl SetAside {
     fn of(places: &Places) -> Result<Self, GitError> {
-        let (capture, aside) = (places.capture(), places.directory().join("capture.previous"));
-        match std::fs::symlink_metadata(&capture) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            _ => {
-                remove(&aside);
-                std::fs::rename(&capture, &aside).map_err(GitError::io("set aside", capture.as_path()))?;
-            }
+        let beside = |name: &str| places.directory().join(name);
+        let this =
+            Self { capture: places.capture(), aside: beside("capture.previous"), outdated: beside("capture.outdated") };
+        remove(&this.outdated);
+        if is_there(&this.aside) {
+            remove(&this.capture);
+        } else if is_there(&this.capture) {
+            std::fs::rename(&this.capture, &this.aside).map_err(GitError::io("set aside", this.capture.as_path()))?;
         }
-        Ok(Self { capture, aside })
+        Ok(this)
     }
 
-    fn replace(self) {
-        remove(&self.aside);
+    /// Gives up what was set aside: by one rename, because an erasure can be interrupted.
+    fn replace(self) -> Result<(), GitError> {
+        if is_there(&self.aside) {
+            std::fs::rename(&self.aside, &self.outdated).map_err(GitError::io("replace", self.aside.as_path()))?;
+            remove(&self.outdated);
+        }
         std::mem::forget(self);
+        Ok(())
     }
+}
+
+/// Whether the name is taken, or cannot be told to be free.
+fn is_there(path: &AbsPath) -> bool {
+    !std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 impl Drop for SetAside {
@@ -167,7 +180,10 @@ fn create(capture: &AbsPath, repository: &RepositoryRecord, base: &Base, rules: 
 }
 
 /// Opens the tree, if it still is the directory that was recorded.
-fn open_recorded(tree: &TreeRecord) -> Result<OwnedFd, GitError> {
+///
+/// # Errors
+/// [`GitError::TreeReplaced`].
+pub fn open_recorded(tree: &TreeRecord) -> Result<OwnedFd, GitError> {
     let replaced = || GitError::TreeReplaced { path: tree.path.clone() };
     let root = rustix::fs::open(tree.path.as_path(), entry::DIRECTORY, Mode::empty()).map_err(|_| replaced())?;
     let stat = rustix::fs::fstat(&root).map_err(GitError::errno("look at", tree.path.as_path()))?;

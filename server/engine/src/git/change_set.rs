@@ -16,6 +16,7 @@ use super::command::{Call, Place, Verb, unexpected};
 use super::config::create_file;
 use super::error::GitError;
 use super::objects::Objects;
+use super::read::read;
 
 /// The time spent on counting lines. What is left then counts as files only.
 const COUNTING: Duration = Duration::from_secs(5);
@@ -118,7 +119,7 @@ pub(super) fn write_notes(capture: &AbsPath, notes: &[Note]) -> Result<(), GitEr
 
 fn read_notes(capture: &AbsPath) -> Result<Vec<Note>, GitError> {
     let path = capture.join("notes.json");
-    let text = std::fs::read(&path).map_err(GitError::io("read", path.as_path()))?;
+    let text = read(path.as_path()).map_err(GitError::io("read", path.as_path()))?;
     let record: NotesRecord = serde_json::from_slice(&text).map_err(|error| damaged(&path, error.to_string()))?;
     match record.format {
         NOTES_FORMAT => Ok(record.notes),

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::command::{Call, Place, Verb, unexpected};
 use super::error::GitError;
+use super::read::read;
 use super::{Git, places};
 
 /// Keys that a job's own git directory takes over.
@@ -257,7 +258,7 @@ fn read_text(path: &AbsPath) -> Result<String, GitError> {
 /// The content of an optional file: empty when it isn't there.
 fn read_bytes(path: &AbsPath) -> Result<Vec<u8>, GitError> {
     let path: &Path = path.as_path();
-    match fs::read(path) {
+    match read(path) {
         Ok(content) => Ok(content),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Vec::new()),
         Err(error) => Err(GitError::io("read", path)(error)),

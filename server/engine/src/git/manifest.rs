@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::config::{Rules, create_file};
 use super::error::GitError;
 use super::listing::Listing;
+use super::read::read;
 
 /// The version of the manifest that this build writes.
 const FORMAT: u32 = 1;
@@ -132,7 +133,7 @@ impl Manifest {
     }
 
     pub(super) fn read(path: &AbsPath) -> Result<Self, GitError> {
-        let text = fs::read(path).map_err(GitError::io("read", path.as_path()))?;
+        let text = read(path.as_path()).map_err(GitError::io("read", path.as_path()))?;
         let end = text.iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged(path, "it has no header"))?;
         let header = Header::parse(path, &text[..end])?;
         let mut files = BTreeMap::new();

@@ -31,6 +31,7 @@ use super::error::GitError;
 use super::listing::Listing;
 use super::manifest::{Header, Manifest};
 use super::places::bytes;
+use super::read::read;
 use super::{Git, Places};
 
 /// How long writing a whole tree may take: large repositories on slow disks.
@@ -139,7 +140,7 @@ impl Git {
         };
         layout.create()?;
         let shallow = repository.common_dir.join("shallow");
-        match std::fs::read(&shallow) {
+        match read(shallow.as_path()) {
             Ok(cut) => create_file(&path.join("shallow"), &cut),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(GitError::io("read", shallow.as_path())(error)),
@@ -224,7 +225,7 @@ fn copy_sparse_patterns(git_dir: &AbsPath, repository: &RepositoryRecord, settin
         return Ok(());
     }
     let patterns = repository.git_dir.join("info").join("sparse-checkout");
-    match std::fs::read(&patterns) {
+    match read(patterns.as_path()) {
         Ok(text) => create_file(&git_dir.join("info").join("sparse-checkout"), &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(GitError::io("read", patterns.as_path())(error)),

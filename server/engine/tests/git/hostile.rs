@@ -382,3 +382,54 @@ fn an_index_that_git_cannot_read_costs_the_notice_and_not_the_job() {
     write(&fixture.repo.join(".git/index"), "no index");
     assert_eq!(fixture.job().prepared.notices, []);
 }
+
+#[test]
+fn a_capture_that_died_half_way_costs_the_one_before_nothing() {
+    let fixture = Fixture::with(&[("a", "1\n")]);
+    let job = fixture.job();
+    job.write("a", "2\n");
+    let first = fixture.capture(&job);
+    let beside = |name: &str| job.places.directory().join(name);
+
+    // What the death of a host leaves in the middle of the next capture.
+    fs::rename(job.places.capture(), beside("capture.previous")).unwrap();
+    fs::create_dir(job.places.capture()).unwrap();
+    write(&job.places.capture().as_path().join("HEAD"), "half of it\n");
+    // A repair that cannot capture either: the base is out of reach.
+    let objects = fixture.repo.join(".git/objects");
+    fs::rename(&objects, fixture.repo.join(".git/objects.away")).unwrap();
+    fs::create_dir(&objects).unwrap();
+    assert!(fixture.try_capture(&job, &job.prepared.tree).is_err());
+    fs::remove_dir(&objects).unwrap();
+    fs::rename(fixture.repo.join(".git/objects.away"), &objects).unwrap();
+    assert_eq!(fixture.content(&job, &first, "a"), b"2\n", "the result that the journal names is there");
+
+    job.write("a", "3\n");
+    let next = fixture.capture(&job);
+    assert_eq!(fixture.content(&job, &next, "a"), b"3\n");
+    assert!(!beside("capture.previous").as_path().exists() && !beside("capture.outdated").as_path().exists());
+}
+
+#[test]
+fn a_pipe_in_the_shared_git_directory_or_for_a_record_keeps_nobody_waiting() {
+    let fixture = Fixture::with(&[("a", "1\n")]);
+    let job = fixture.job_in(&fixture.repo, Isolation::Linked);
+    let registration = fs::read_dir(fixture.repo.join(".git/worktrees")).unwrap().next().unwrap().unwrap().path();
+    let pipe = |at: &Path| {
+        let _ = fs::remove_file(at);
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mknodat(rustix::fs::CWD, at, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    };
+    pipe(&registration.join("gitdir"));
+    assert!(fixture.git.release(&job.places, &job.repository).is_err(), "it is named, not waited for");
+    pipe(job.places.manifest().as_path());
+    assert!(fixture.try_capture(&job, &job.prepared.tree).is_err());
+    fixture.git.release(&job.places, &job.repository).expect("a spoilt record keeps no job from being given up");
+    assert_eq!(fixture.plain(&fixture.repo, &["for-each-ref", "refs/pactify"]), "");
+
+    pipe(&fixture.repo.join(".git/info/exclude"));
+    let examined = fixture.examine(&fixture.repo).unwrap();
+    let places = fixture.places();
+    let refused = fixture.git.prepare(&places, &examined.repository, &examined.head, Isolation::Private);
+    assert!(refused.unwrap_err().to_string().contains("exclude"));
+}

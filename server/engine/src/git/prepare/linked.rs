@@ -15,6 +15,7 @@ use crate::git::command::{Call, Place, Verb};
 use crate::git::error::GitError;
 use crate::git::manifest::Manifest;
 use crate::git::places::bytes;
+use crate::git::read::read;
 use crate::git::{Git, Places};
 
 /// A linked tree that git has registered.
@@ -55,11 +56,17 @@ impl Git {
         Ok(Registered { name, directory, git_file })
     }
 
-    /// Removes the registration of a job's linked tree, if it has one and it is about that tree.
+    /// Removes the registration of a job's linked tree, if it has one and it is about that tree. One that cannot be
+    /// told stays: git prunes a registration whose tree is gone, and a spoilt record must not keep a job from being
+    /// given up.
     pub(super) fn unregister(&self, places: &Places, repository: &RepositoryRecord) -> Result<(), GitError> {
         let manifest = match Manifest::read(&places.manifest()) {
+            Ok(manifest) => manifest,
             Err(GitError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
-            manifest => manifest?,
+            Err(error) => {
+                tracing::warn!(%error, job = %places.job(), "whether its tree is registered cannot be told");
+                return Ok(());
+            }
         };
         let (Isolation::Linked, Some(name)) = (manifest.header.isolation, manifest.header.registration) else {
             return Ok(());
@@ -70,7 +77,7 @@ impl Git {
         }
         let directory = registration(repository, &name);
         let back = directory.join("gitdir");
-        match fs::read(&back) {
+        match read(back.as_path()) {
             Ok(link) if link.strip_suffix(b"\n") == Some(bytes(&places.tree().join(".git"))) => {
                 remove(&directory);
                 Ok(())

@@ -1,0 +1,52 @@
+//! Reading small files by path where somebody else may have put something else: a pipe there must not be waited for.
+//!
+//! Links are followed: what is read this way is the person's (their ignore rules may well be a link), or lies where only
+//! they and their jobs can write, and nothing is written. Files of the store are [`crate::disk`]'s, a job's tree the
+//! capture's.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+/// What the file at `path` holds. `/dev/null`, with which git is told that there is no file, holds nothing.
+///
+/// # Errors
+/// The kernel's, and for what is no file.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let stat = rustix::fs::fstat(&file)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {}
+        FileType::CharacterDevice if stat.st_rdev == rustix::fs::makedev(1, 3) => return Ok(Vec::new()),
+        _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+    }
+    let mut content = Vec::new();
+    (&file).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_are_read_and_nothing_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("file"), "text").unwrap();
+        std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+
+        assert_eq!((read(&at("file")).unwrap(), read(&at("link")).unwrap()), (b"text".to_vec(), b"text".to_vec()));
+        assert_eq!(read(Path::new("/dev/null")).unwrap(), b"");
+        assert_eq!(read(&at("missing")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        for special in [at("pipe"), at("socket"), folder.path().to_owned(), "/dev/zero".into()] {
+            assert!(read(&special).is_err(), "{}", special.display());
+        }
+        drop(socket);
+    }
+}
