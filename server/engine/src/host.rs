@@ -25,7 +25,7 @@ use std::fmt::Write as _;
 use pactify_core::brief::{self, Brief};
 use pactify_core::config::Settings;
 use pactify_core::job::JobSpec;
-use pactify_core::job::event::{AttemptReason, Event as JournalEvent, HostRecord, Known, ProcessRecord};
+use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord};
 use pactify_core::job::state::{JobState, Phase};
 use pactify_core::redact::Redactor;
 use pactify_core::{AbsPath, AttemptNo, JobId};
@@ -172,15 +172,7 @@ impl Host {
 
     /// Appends to the journal, without any secret that the harness may have repeated.
     fn record(&mut self, known: Known) -> Result<(), HostError> {
-        let event = match known {
-            // Our own facts, ids and paths: nothing that a harness said.
-            Known::AttemptStarted { .. }
-            | Known::TreeReady { .. }
-            | Known::Launched { .. }
-            | Known::Captured { .. } => known.into(),
-            _ => redacted(known.into(), &self.redactor),
-        };
-        self.journal.append(self.env.now(), self.attempt, event)?;
+        self.journal.append(self.env.now(), self.attempt, redacted(known, &self.redactor))?;
         Ok(())
     }
 
@@ -307,23 +299,15 @@ fn secrets(env: &Env, names: &[String]) -> Vec<String> {
     names.iter().filter_map(|name| env.variable(name)?.to_str().map(str::to_owned)).collect()
 }
 
-/// The event with every text in it redacted.
-fn redacted(event: JournalEvent, redactor: &Redactor) -> JournalEvent {
-    fn walk(value: &mut serde_json::Value, redactor: &Redactor) {
-        match value {
-            serde_json::Value::String(text) => {
-                if let Cow::Owned(clean) = redactor.redact(text) {
-                    *text = clean;
-                }
-            }
-            serde_json::Value::Array(items) => items.iter_mut().for_each(|item| walk(item, redactor)),
-            serde_json::Value::Object(fields) => fields.values_mut().for_each(|field| walk(field, redactor)),
-            _ => {}
+/// The event with every text in it redacted. Only texts: a value that is also a word of ours must not change what the
+/// event is.
+fn redacted(mut known: Known, redactor: &Redactor) -> Known {
+    for text in known.texts_mut() {
+        if let Cow::Owned(clean) = redactor.redact(text) {
+            *text = clean;
         }
     }
-    let Ok(mut value) = serde_json::to_value(&event) else { return event };
-    walk(&mut value, redactor);
-    serde_json::from_value(value).unwrap_or(event)
+    known
 }
 
 fn reap() {

@@ -13,6 +13,7 @@ use super::drive::{Driven, LEFTOVERS, drive};
 use super::turn::{self, Turn};
 use super::{Host, HostError, leftovers, slots};
 use crate::git::{Git, Stage};
+use crate::journal::JournalError;
 use crate::process::{JobTree, Marker, NotDead, ProcessIdentity, VerifiedDead};
 
 /// What an attempt's work came to, before it is decided.
@@ -37,6 +38,10 @@ impl Work {
 /// The job's first run, or a further turn of its session.
 pub(super) async fn run(host: &mut Host, turn: Turn) -> Result<(), HostError> {
     let slot = slots::wait(host).await?;
+    if host.cancelled() && matches!(turn, Turn::Further(_)) {
+        // Taken back before its turn came: the job stays as it was.
+        return Ok(());
+    }
     host.open_attempt(match turn {
         Turn::First => AttemptReason::Run,
         Turn::Further(_) => AttemptReason::Resume,
@@ -58,7 +63,8 @@ pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
     let named = |record: Option<&ProcessRecord>| record.and_then(|record| ProcessIdentity::try_from(record).ok());
     let left = JobTree::left_by(Marker::of(host.job()), named(old_host), named(leader));
     let dead = host.away(move || left.sweep(LEFTOVERS)).await?;
-    let mut work = Work::failed(host_lost());
+    let mut work = Work::not_begun();
+    let had_tree = tree.is_some();
     match swept(host, dead)? {
         Err(failure) => work.failure = Some(failure),
         Ok(dead) => match tree {
@@ -67,6 +73,8 @@ pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
             Some(tree) => capture(host, dead, tree, &mut work).await?,
         },
     }
+    // Why there is no result says more than that the host died.
+    work.failure.get_or_insert_with(|| host_lost(had_tree));
     if before.is_some_and(|attempt| attempt.cancel_requested) {
         host.note_cancel();
     }
@@ -154,13 +162,21 @@ fn end(host: &mut Host, work: Work) -> Result<(), HostError> {
         changes,
     };
     let (outcome, failure) = conclude(observed);
-    host.record(Known::AttemptEnded { outcome, failure, final_message: conclusion.final_message })
+    let final_message = conclusion.final_message;
+    match host.record(Known::AttemptEnded { outcome, failure: failure.clone(), final_message }) {
+        // What is kept free for this record is not enough for long last words.
+        Err(HostError::Journal(JournalError::NoSpace { .. })) => {
+            host.record(Known::AttemptEnded { outcome, failure, final_message: None })
+        }
+        recorded => recorded,
+    }
 }
 
-fn host_lost() -> Failure {
-    Failure::new(
-        FailureCode::HostLost,
-        "the process that ran the job ended before the job did",
-        "what was in its tree is captured: look at it with `pactify sub diff`, or retry the job",
-    )
+fn host_lost(had_tree: bool) -> Failure {
+    let next = if had_tree {
+        "what was in its tree is captured: look at it with `pactify sub diff`, or retry the job"
+    } else {
+        "the job had not begun yet: retry it"
+    };
+    Failure::new(FailureCode::HostLost, "the process that ran the job ended before the job did", next)
 }

@@ -159,6 +159,10 @@ impl Loop<'_> {
             }
             Event::ChildEnded => super::reap(),
         }
+        // A harness that never pauses leaves no idle moment in which its time could pass.
+        if deadlines.passed(now) == Some(Deadline::Total) {
+            self.out_of_time(Deadline::Total);
+        }
     }
 
     fn time_passed(&mut self, deadlines: &Deadlines) {
@@ -169,7 +173,13 @@ impl Loop<'_> {
             }
             return;
         }
-        if let Some(deadline) = deadlines.passed(self.host.env().moment()).filter(|_| self.exit.is_none()) {
+        if let Some(deadline) = deadlines.passed(self.host.env().moment()) {
+            self.out_of_time(deadline);
+        }
+    }
+
+    fn out_of_time(&mut self, deadline: Deadline) {
+        if self.ending.is_none() && self.exit.is_none() {
             self.deadline = Some(deadline);
             self.record(Known::DeadlinePassed { deadline });
             self.end();

@@ -1,6 +1,7 @@
 //! The way into a host and out of it: starting one, becoming one, running its errand.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::process::ExitCode;
 
 use pactify_core::brief::Brief;
@@ -9,9 +10,9 @@ use pactify_core::{Failure, JobId};
 use super::error::HostError;
 use super::turn::Turn;
 use super::{Host, attempt, chain};
-use crate::disk::{DiskError, Open};
+use crate::disk::{DiskError, Kind, Open};
 use crate::env::Env;
-use crate::job_dir::JobLock;
+use crate::job_dir::{JobDir, JobLock};
 use crate::log::{self, Stderr};
 use crate::process::detach::{self, HostStart};
 use crate::process::{ProcessIdentity, SpawnError};
@@ -37,7 +38,7 @@ pub(crate) enum Errand {
 /// Starts a host for a job whose lock the caller holds; the host holds it from then on.
 pub(crate) fn start(env: &Env, lock: JobLock, errand: Errand) -> Result<ProcessIdentity, StartError> {
     let job = lock.job().clone();
-    let log = job.dir().file("host.log", Open::AppendOrCreate)?;
+    let log = open_log(&job)?;
     let word = match errand {
         Errand::Run => "run",
         Errand::Resume => "resume",
@@ -45,6 +46,23 @@ pub(crate) fn start(env: &Env, lock: JobLock, errand: Errand) -> Result<ProcessI
     };
     let arguments = [ARGUMENT, word, job.id().as_str()].map(OsString::from).to_vec();
     Ok(detach::spawn_host(env, HostStart { arguments, lock: lock.into_file(), log })?)
+}
+
+/// The host's log. What a job put in its place goes: a repair must not depend on it.
+fn open_log(job: &JobDir) -> Result<File, DiskError> {
+    const LOG: &str = "host.log";
+    match job.dir().file(LOG, Open::AppendOrCreate) {
+        Err(DiskError::WrongKind { found, .. }) => {
+            if found == Kind::Directory {
+                let aside = format!("{LOG}.directory");
+                job.dir().rename_new(LOG, job.dir(), &aside)?;
+            } else {
+                job.dir().remove(LOG)?;
+            }
+            job.dir().file(LOG, Open::AppendOrCreate)
+        }
+        opened => opened,
+    }
 }
 
 /// Leaves what a resumed session is told, for the host that is started next.
@@ -116,7 +134,13 @@ fn parse(arguments: &[OsString]) -> Option<(Errand, JobId)> {
 
 async fn live(env: Env, store: Store, lock: JobLock, errand: Errand) -> Result<(), HostError> {
     let mut host = Host::open(env, store, lock)?;
-    host.listen()?;
+    match (host.listen(), errand) {
+        // Whatever stands in the socket's place, or however full the disk is: a repair goes on, unheard.
+        (Err(error), Errand::Recover) => {
+            tracing::warn!(error = chain(&error), "nobody can ask for the end of the repair");
+        }
+        (listening, _) => listening?,
+    }
     match errand {
         Errand::Run => attempt::run(&mut host, Turn::First).await?,
         Errand::Resume => {

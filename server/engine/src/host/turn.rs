@@ -9,11 +9,11 @@ use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
 use pactify_core::job::event::{Known, TreeRecord, Usage};
 use pactify_core::{AbsPath, Failure, FailureCode};
 
-use super::drive::Running;
+use super::drive::{LEFTOVERS, Running};
 use super::{Host, HostError, launch, space};
-use crate::git::{Git, Stage};
+use crate::git::{Git, Stage, capture};
 use crate::harness;
-use crate::process::Marker;
+use crate::process::{JobTree, Marker};
 use crate::tree::Trash;
 
 /// Which turn of a job's session it is.
@@ -29,10 +29,7 @@ pub(super) enum Turn {
 pub(super) async fn tree(host: &mut Host, turn: &Turn) -> Result<Result<TreeRecord, Failure>, HostError> {
     match (turn, host.state().tree.clone()) {
         (Turn::First, _) => prepare(host).await,
-        (Turn::Further(_), Some(tree)) => {
-            host.dir().dir().ensure_dir("tmp")?;
-            Ok(Ok(tree))
-        }
+        (Turn::Further(_), Some(tree)) => take_up(host, tree).await,
         (Turn::Further(_), None) => {
             let next = "retry the job to have it done from the beginning";
             Ok(Err(Failure::new(FailureCode::WrongState, "the job's tree is gone", next)))
@@ -58,6 +55,19 @@ pub(super) async fn unmake(host: &mut Host) -> Result<(), HostError> {
         tracing::warn!(%failure, "an unfinished tree was not taken back");
     }
     Ok(())
+}
+
+/// Makes ready a tree that an earlier turn worked in. What stands at its place may be anything by now: a link to the
+/// person's checkout must not become the place where a harness may write.
+async fn take_up(host: &mut Host, tree: TreeRecord) -> Result<Result<TreeRecord, Failure>, HostError> {
+    let (home, job) = (host.home(), host.dir().clone());
+    host.away(move || -> Result<_, Failure> {
+        capture::open_recorded(&tree).map_err(|error| error.into_failure(Stage::Prepare))?;
+        Trash::open(&home)?.take(&job.tmp())?;
+        job.dir().create_dir("tmp")?;
+        Ok(tree)
+    })
+    .await
 }
 
 async fn prepare(host: &mut Host) -> Result<Result<TreeRecord, Failure>, HostError> {
@@ -145,7 +155,15 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
         }
     };
     let running = Running { child, pipes, driver: harness.driver(&request), stdin: launch.stdin };
-    host.record(Known::Launched { leader: running.child.identity().into(), harness_version: version })?;
+    let leader = running.child.identity().clone();
+    if let Err(error) = host.record(Known::Launched { leader: (&leader).into(), harness_version: version }) {
+        // Nobody would know of it, or end it.
+        let tree = JobTree::below_this_host(Marker::of(host.job()), Some(leader));
+        if let Err(alive) = host.away(move || tree.sweep(LEFTOVERS)).await? {
+            tracing::error!(error = super::chain(&alive), "a harness that could not be recorded lives on");
+        }
+        return Err(error);
+    }
     host.keep_leftovers(launch.leftovers);
     Ok(Ok(Some(running)))
 }

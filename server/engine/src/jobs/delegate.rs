@@ -132,7 +132,7 @@ fn not_yet(field: &str, only: &str) -> Failure {
     )
 }
 
-fn unknown_harness(name: &str) -> Failure {
+pub(super) fn unknown_harness(name: &str) -> Failure {
     let known: Vec<_> = registry::all().iter().map(|harness| harness.name().to_string()).collect();
     Failure::new(
         FailureCode::HarnessNotFound,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pactify_core::brief::Brief;
 use pactify_core::job::event::Known;
 use pactify_core::job::outcome::Disposition;
-use pactify_core::job::state::{Phase, SeenState};
+use pactify_core::job::state::{Host, Phase, SeenState};
 use pactify_core::protocol::{JobMoved, ResumeParams};
 use pactify_core::{Failure, FailureCode, JobId};
 
@@ -16,7 +16,8 @@ use crate::git::Places;
 use crate::host::control::{self, Reply, Request};
 use crate::host::{self, Errand};
 use crate::job_dir::LockError;
-use crate::journal::Journal;
+use crate::journal::{Journal, JournalError};
+use crate::store::{Integrity, Listed};
 use crate::tree::Trash;
 
 /// How long a command waits for a recovery: sweep, capture of a large tree, last record.
@@ -29,7 +30,7 @@ impl Jobs {
     /// Asks the job's host to end it and returns at once; a lost job is repaired instead, which ends it too.
     pub fn cancel(&self, job: &JobId) -> Result<JobMoved, Failure> {
         match self.store().seen(job)?.1 {
-            SeenState::Finished => {}
+            SeenState::Finished => self.take_back_resume(job)?,
             SeenState::Lost => self.repair(job)?,
             _ => self.ask_to_cancel(job)?,
         }
@@ -56,7 +57,14 @@ impl Jobs {
         host::leave_message(&lock, &message)?;
         host::start(self.env(), lock, Errand::Resume)?;
         // Until the host opens the attempt, the job looks finished. It may also have to queue: then it does.
-        self.await_events(&job, last.0, BUSY)?;
+        let news = self.await_events(&job, last.0, BUSY)?;
+        if news.events.is_empty() && self.store().job(&job)?.host()? == Host::Gone {
+            return Err(Failure::new(
+                FailureCode::HostUnreachable,
+                format!("job {job} does not go on: its host ended before it began"),
+                format!("see {}", self.store().job(&job)?.host_log()),
+            ));
+        }
         self.moved(&job)
     }
 
@@ -91,10 +99,11 @@ impl Jobs {
         loop {
             let page = self.store().list(after.as_ref(), 500)?;
             for listed in page.jobs {
-                if let crate::store::Listed::Job { summary, seen: SeenState::Lost } = listed
-                    && self.start_recovery(&summary.id)?
-                {
-                    recovered.push(summary.id.clone());
+                let Listed::Job { summary, seen: SeenState::Lost } = listed else { continue };
+                match self.start_recovery(&summary.id) {
+                    Ok(_) => recovered.push(summary.id.clone()),
+                    // One job that cannot be repaired keeps no other one waiting.
+                    Err(failure) => tracing::warn!(job = %summary.id, %failure, "a lost job is not repaired"),
                 }
             }
             match page.next {
@@ -138,6 +147,22 @@ impl Jobs {
         Ok(JobMoved { job_id: job.to_string(), state, disposition: snapshot.state.disposition })
     }
 
+    /// A resume that waits for its turn has opened no attempt: only its host knows of it.
+    fn take_back_resume(&self, job: &JobId) -> Result<(), Failure> {
+        let dir = self.store().job(job)?;
+        if dir.host()? == Host::Gone {
+            return Ok(());
+        }
+        match crate::job_dir::socket::connect(&dir) {
+            // Whoever ends or applies the job holds its lock, too, and listens to nobody.
+            Err(_) => Ok(()),
+            Ok(stream) => match control::ask(stream, &Request::Cancel) {
+                Ok(_) | Err(control::ControlError::Unreachable(_)) => Ok(()),
+                Err(error) => Err(unreachable(job, &error)),
+            },
+        }
+    }
+
     fn ask_to_cancel(&self, job: &JobId) -> Result<(), Failure> {
         let asked = crate::job_dir::socket::connect(&self.store().job(job)?)
             .map_err(Failure::from)
@@ -158,6 +183,10 @@ impl Jobs {
 
     /// Has a lost job repaired and waits until it is.
     fn repair(&self, job: &JobId) -> Result<(), Failure> {
+        if let Integrity::Damaged(damage) = &self.store().state(job)?.integrity {
+            // No host may add to it.
+            return Err(JournalError::Damaged(damage.clone()).into());
+        }
         self.start_recovery(job)?;
         let deadline = Instant::now() + RECOVERY;
         let mut deaths = 0;
@@ -185,11 +214,11 @@ impl Jobs {
         }
     }
 
-    /// Starts a recovery unless somebody else has the job; whether one was started or is going on.
-    fn start_recovery(&self, job: &JobId) -> Result<bool, Failure> {
+    /// Starts a recovery unless somebody else has the job.
+    fn start_recovery(&self, job: &JobId) -> Result<(), Failure> {
         match self.store().job(job)?.lock(Duration::ZERO) {
-            Ok(lock) => host::start(self.env(), lock, Errand::Recover).map(|_| true).map_err(Failure::from),
-            Err(LockError::Busy { .. }) => Ok(true),
+            Ok(lock) => Ok(host::start(self.env(), lock, Errand::Recover).map(drop)?),
+            Err(LockError::Busy { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -12,6 +12,7 @@ use pactify_core::redact::Redactor;
 use pactify_core::{Failure, display};
 
 use super::Jobs;
+use super::delegate::unknown_harness;
 use crate::{config, harness, host};
 
 impl Jobs {
@@ -31,6 +32,11 @@ impl Jobs {
     /// Looks at everything that jobs depend on.
     pub fn doctor(&self, params: &DoctorParams) -> Result<Findings, Failure> {
         self.refuse_inside_a_job()?;
+        if let Some(wanted) = &params.harness
+            && registry::all().iter().all(|harness| harness.name().as_str() != wanted)
+        {
+            return Err(unknown_harness(wanted));
+        }
         let mut findings = vec![self.check_store(), self.check_configuration(), self.check_git()];
         findings.push(check_namespaces());
         let settings = config::load(self.env()).unwrap_or_default();
