@@ -3,7 +3,7 @@
 //! The error's `message` holds the next step too, because most editors show nothing else; `data` has the parts.
 
 use pactify_core::protocol::ErrorData;
-use pactify_core::{Failure, FailureCode};
+use pactify_core::{Failure, FailureCode, display};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
 /// The specification's `RequestFailed`: the request was valid and could not be done.
@@ -16,7 +16,8 @@ pub(super) fn of_failure(failure: Failure) -> Error {
         FailureCode::Internal => ErrorCode::InternalError,
         _ => ErrorCode::ServerError(REQUEST_FAILED),
     };
-    let message = format!("{}: {}", failure.message, failure.next);
+    // It may quote what a repository, a program or a client said, and editors show it as it is.
+    let message = display::neutral_block(&format!("{}: {}", failure.message, failure.next)).into_owned();
     let data = serde_json::to_value(ErrorData::from(failure)).ok();
     Error { code, message: message.into(), data }
 }

@@ -13,7 +13,7 @@ use pactify_core::job::state::SeenState;
 use pactify_core::protocol::commands::{JOB_CHANGED, JOB_EVENT};
 use pactify_core::protocol::words::{self, Tone};
 use pactify_core::protocol::{JobChangedParams, JobDetail, JobEventParams, JobMoved, JobSummary};
-use pactify_core::{Failure, JobId};
+use pactify_core::{Failure, JobId, display};
 use pactify_engine::jobs::Jobs;
 use tokio::task::JoinHandle;
 
@@ -28,6 +28,8 @@ const PACE: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Looks at a lost job for which a recovery was started, before it is given up.
 const RECOVERY_LOOKS: u32 = 100;
+/// Recoveries that are started for one job. If they die, too, another one would.
+const RECOVERIES: u32 = 3;
 
 /// Which of the events that exist already a thin client is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +84,7 @@ impl Follower {
     /// Follows the job to its end; gives the job as it was seen last.
     pub(super) async fn run(mut self, replay: Replay) -> (JobId, Option<JobSummary>) {
         let mut looking = self.first_look(replay);
-        let mut recovery_looks = 0;
+        let (mut recoveries, mut recovery_looks) = (0, 0);
         loop {
             match self.next(&mut looking).await {
                 Event::CancelPressed => self.ask_to_cancel(),
@@ -101,6 +103,7 @@ impl Follower {
                     self.show(&look);
                     let given_up = match look.job.summary.state {
                         SeenState::Finished => true,
+                        SeenState::Lost if recovery_looks == 0 => recoveries == RECOVERIES,
                         SeenState::Lost => recovery_looks == RECOVERY_LOOKS,
                         _ => false,
                     };
@@ -110,6 +113,7 @@ impl Follower {
                     }
                     let is_lost = look.job.summary.state == SeenState::Lost;
                     recovery_looks = if is_lost { recovery_looks + 1 } else { 0 };
+                    recoveries += u32::from(recovery_looks == 1);
                     looking = if is_lost { self.look_at_lost(look.next, recovery_looks) } else { self.look(look.next) };
                 }
             }
@@ -222,7 +226,7 @@ impl Follower {
     }
 
     fn say(&self, tone: MessageType, what: &str, next: &str) {
-        let message = format!("{what}; {next}");
+        let message = display::neutral_block(&format!("{what}; {next}")).into_owned();
         self.outbox.notify::<notification::ShowMessage>(&ShowMessageParams { typ: tone, message });
     }
 }

@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use lsp_types::WorkspaceFoldersChangeEvent;
+use pactify_core::job::state::SeenState;
 use pactify_core::protocol::JobSummary;
 use pactify_core::{AbsPath, Failure, JobId};
 use tokio::sync::{mpsc, oneshot};
@@ -86,6 +87,8 @@ struct Session {
     unsaved: Unsaved,
     followers: JoinSet<(JobId, Option<JobSummary>)>,
     followed: HashSet<JobId>,
+    /// Lost jobs that could not be repaired: whoever moves them tells, and nobody tries over and over.
+    given_up: HashSet<JobId>,
     /// Jobs as they were seen last, for clients that are told of changes. `None` before the first look.
     seen: Option<HashMap<JobId, Standing>>,
     surveying: bool,
@@ -105,6 +108,7 @@ pub(super) fn start(engine: Engine, outbox: Outbox) -> SessionHandle {
         unsaved: Unsaved::default(),
         followers: JoinSet::new(),
         followed: HashSet::new(),
+        given_up: HashSet::new(),
         seen: None,
         surveying: false,
     };
@@ -241,6 +245,9 @@ impl Session {
             Event::Surveyed(survey) => self.on_survey(survey),
             Event::Unfollowed(job, last) => {
                 self.followed.remove(&job);
+                if last.as_ref().is_some_and(|last| last.state == SeenState::Lost) {
+                    self.given_up.insert(job.clone());
+                }
                 if let Some((last, seen)) = last.zip(self.seen.as_mut()) {
                     seen.insert(job, standing(&last));
                 }
@@ -326,7 +333,9 @@ impl Session {
     fn on_survey(&mut self, survey: Survey) {
         self.surveying = false;
         for job in survey.unfinished {
-            self.follow(job, Replay::Nothing);
+            if !self.given_up.contains(&job) {
+                self.follow(job, Replay::Nothing);
+            }
         }
         if !self.client.events {
             return;
