@@ -4,6 +4,7 @@ mod cli;
 mod clients;
 mod codex;
 mod editors;
+mod hostile;
 mod hosts;
 mod kit;
 mod skew;

@@ -1,0 +1,551 @@
+//! Hostile jobs, callers and neighbours, end to end: what a job leaves behind, a harness that misbehaves, input that no
+//! honest client sends. Each must be answered by a refusal that names the thing, never by a hang, a crash, or a file that
+//! nobody chose.
+//!
+//! The scripted agent has no sandbox: it stands for a harness that can write wherever the person can.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use pactify_tests::agent::{Step, prompt};
+use pactify_tests::editor::{Editor, configure, uri, use_scripted_agent};
+use pactify_tests::lsp::RpcError;
+use pactify_tests::rendezvous;
+use pactify_tests::sandbox::Sandbox;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+/// A canary that no shape gives away.
+const CANARY: &str = "correct horse battery staple";
+
+/// A brief that makes the agent do these steps.
+fn brief(list: &Value) -> String {
+    let steps: Vec<Step> = serde_json::from_value(list.clone()).expect("steps as the agent reads them");
+    format!("Do as you are told.\n\n{}", prompt(&steps))
+}
+
+fn write(path: &str, text: &str) -> Value {
+    json!({"write": {"path": path, "content": text}})
+}
+
+fn code(error: &RpcError) -> Value {
+    error.data.as_ref().map(|data| data["code"].clone()).unwrap_or_default()
+}
+
+fn pid(value: &Value) -> Result<Pid> {
+    let raw = i32::try_from(value.as_i64().context("no pid")?)?;
+    Pid::from_raw(raw).context("pid 0")
+}
+
+/// The scripted agent as the sandbox's codex, with another answer to some of its commands: branches of a shell's `case`.
+fn use_scripted_agent_but(sandbox: &Sandbox, branches: &str) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let codex = use_scripted_agent(sandbox, &[])?;
+    let script = sandbox.root().join("another-codex");
+    std::fs::write(&script, format!("#!/bin/sh\ncase \"$1\" in {branches} esac\nexec {:?} \"$@\"\n", codex.display()))?;
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755))?;
+    configure(sandbox, &format!("[harnesses.codex]\nexecutable = {:?}\n", script.display().to_string()))
+}
+
+fn job_folder(sandbox: &Sandbox, job: &str) -> PathBuf {
+    sandbox.pactify_home().join("jobs").join(job)
+}
+
+/// Every regular file below a folder.
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let (entry, kind) = entry.and_then(|entry| entry.file_type().map(|kind| (entry, kind)))?;
+        if kind.is_dir() {
+            found.extend(files_below(&entry.path())?);
+        } else if kind.is_file() {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// Characters that could move a cursor, change direction or hide.
+fn deceives(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+}
+
+#[test]
+fn a_tree_that_the_job_swapped_is_not_worked_in_again() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "first"}])), &json!({}))?;
+    editor.until(&job, "finished")?;
+    let folder = job_folder(&sandbox, &job);
+    std::fs::rename(folder.join("tree"), folder.join("elsewhere"))?;
+    std::os::unix::fs::symlink(repository.path(), folder.join("tree"))?;
+
+    let before = repository.snapshot()?;
+    let more = brief(&json!([write("owned.txt", "in the checkout\n")]));
+    editor.run("resume", &json!({"jobId": job, "message": more}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(
+        before.changed_since(&repository.snapshot()?),
+        Vec::<String>::new(),
+        "nothing is written before an apply"
+    );
+    assert_eq!((&status["attempt"], &status["outcome"]), (&json!(2), &json!("failed")), "{status:#}");
+    let message = status["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("tree"), "{status:#}");
+    Ok(())
+}
+
+#[test]
+fn a_harness_that_never_pauses_runs_out_of_time_all_the_same() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent_but(&sandbox, "exec) exec yes '{\"type\":\"turn.started\"}';;")?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate("Never stop talking.", &json!({"timeoutSeconds": 2}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(status["outcome"], "timedOut", "{status:#}");
+    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+    let events = events["events"].as_array().context("no events")?;
+    let at = |kind: &str| {
+        let event = events.iter().find(|event| event["event"]["type"] == kind);
+        second_of_day(event.and_then(|event| event["at"].as_str()).context("no such event")?)
+    };
+    let took = (at("deadlinePassed")? - at("launched")?).rem_euclid(86_400.0);
+    assert!(took < 6.0, "noticed after {took} s");
+    Ok(())
+}
+
+/// Of a time as the wire writes it.
+fn second_of_day(at: &str) -> Result<f64> {
+    let (_, clock) = at.trim_end_matches('Z').split_once('T').context("no time")?;
+    clock.split(':').try_fold(0.0, |sum, part| Ok(sum * 60.0 + part.parse::<f64>()?))
+}
+
+#[test]
+fn traps_in_the_job_s_directory_neither_hang_nor_stop_a_repair() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+
+    for trap in ["host.log", "host.sock", "wire.log", "summary.json", "manifest", "message", "capture", "tmp", "home"] {
+        let list = json!([write("half.txt", "half\n"), {"delete": format!("../{trap}")}, {"fifo": format!("../{trap}")},
+            {"say": "set"}, "hang"]);
+        // What is not there yet cannot be deleted.
+        let there = !matches!(trap, "message" | "capture");
+        let list = if there { list } else { json!([list[0], list[2], list[3], list[4]]) };
+        let job = editor.delegate(&brief(&list), &json!({}))?;
+        editor.event(&job, "message").context(trap)?;
+        let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+        kill_process(host, Signal::KILL)?;
+        ensure!(rendezvous::ends(host, Duration::from_secs(10))?, "{trap}");
+
+        let moved = editor.run("cancel", &json!({"jobId": job})).context(trap)?;
+        assert_eq!(moved["state"], "finished", "{trap}");
+        let status = editor.status(&job)?;
+        let captured = status["changes"]["files"] == json!(1);
+        assert!(captured || status["error"]["code"] == "captureFailed", "{trap}: {status:#}");
+        assert!(captured || trap == "manifest", "{trap}: {status:#}");
+        let discarded = editor.run("discard", &json!({"jobId": job})).context(trap)?;
+        assert_eq!(discarded["disposition"], "discarded", "{trap}");
+        assert!(!job_folder(&sandbox, &job).join("tree").exists(), "{trap}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_resume_that_waits_for_its_turn_can_be_taken_back() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let config = sandbox.config_home().join("pactify").join("config.toml");
+    std::fs::write(&config, std::fs::read_to_string(&config)?.replace("running-jobs = 8", "running-jobs = 1"))?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
+    editor.until(&job, "finished")?;
+
+    let busy = editor.delegate(&brief(&json!([{"say": "busy"}, "hang"])), &json!({}))?;
+    editor.event(&busy, "message")?;
+    editor.run("resume", &json!({"jobId": job, "message": brief(&json!([write("b.txt", "b\n")]))}))?;
+    editor.run("cancel", &json!({"jobId": job}))?;
+    editor.run("cancel", &json!({"jobId": busy}))?;
+    editor.until(&busy, "finished")?;
+
+    // Its host is gone, or the result could not be applied: the job would be in use.
+    editor.apply(&job)?;
+    let status = editor.status(&job)?;
+    assert_eq!((&status["attempt"], &status["outcome"]), (&json!(1), &json!("succeeded")), "{status:#}");
+    assert!(!job_folder(&sandbox, &job).join("tree").join("b.txt").exists(), "it never ran");
+    Ok(())
+}
+
+#[test]
+fn a_harness_whose_launch_cannot_be_recorded_does_not_run_on() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    // Between the last check and the launch the journal becomes unusable.
+    use_scripted_agent_but(&sandbox, "sandbox) echo spoilt >> \"$TMPDIR/../events.jsonl\";; exec) exec sleep 300;;")?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate("Sleep.", &json!({}))?;
+    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    ensure!(rendezvous::ends(host, Duration::from_secs(60))?, "the host ends");
+    assert_eq!(marked(&job)?, Vec::<String>::new(), "and nothing of the job outlives it");
+    for verb in ["cancel", "discard"] {
+        let refused = editor.refused(verb, &json!({"jobId": job}))?;
+        assert_eq!(code(&refused), "storeDamaged", "{verb}: {refused:?}");
+        assert!(refused.message.contains("events.jsonl"), "{verb}: {refused:?}");
+    }
+    Ok(())
+}
+
+/// The processes that carry a job's mark.
+fn marked(job: &str) -> Result<Vec<String>> {
+    let mark = format!("PACTIFY_JOB={job}");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let folder = entry?.path();
+        let Ok(environment) = std::fs::read(folder.join("environ")) else { continue };
+        if environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes()) {
+            found.push(folder.display().to_string());
+        }
+    }
+    Ok(found)
+}
+
+#[test]
+fn values_that_are_words_of_ours_do_not_break_the_record() -> Result<()> {
+    let mut sandbox = Sandbox::new()?;
+    let codex = use_scripted_agent(&sandbox, &[])?;
+    let names = ["LEVEL", "KIND", "RESULT"];
+    configure(
+        &sandbox,
+        &format!("[harnesses.codex]\nexecutable = {:?}\nenvironment = {names:?}\n", codex.display().to_string()),
+    )?;
+    for (name, value) in names.iter().zip(["message", "attemptEnded", "completed"]) {
+        sandbox.set(name, value);
+    }
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "it attemptEnded"}])), &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(status["outcome"], "succeeded", "{status:#}");
+    assert_eq!(status["finalMessage"], "it [redacted]");
+    Ok(())
+}
+
+#[test]
+fn a_secret_of_the_harness_is_never_on_disk() -> Result<()> {
+    let mut sandbox = Sandbox::new()?;
+    let codex = use_scripted_agent(&sandbox, &[])?;
+    let executable = codex.display().to_string();
+    configure(&sandbox, &format!("[harnesses.codex]\nexecutable = {executable:?}\nenvironment = [\"SPECIAL\"]\n"))?;
+    sandbox.set("SPECIAL", CANARY);
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let told = json!({"say": "the value is $SPECIAL"});
+    let lists = [
+        json!([{"run": "echo $SPECIAL; echo $SPECIAL >&2"}, told, {"reason": "hm"}]),
+        json!([{"run": "echo \"$SPECIAL\"; printf '%s' \"$SPECIAL\" | od -c >/dev/null"}, {"exit": 3}]),
+    ];
+    for list in &lists {
+        let job = editor.delegate(&brief(list), &json!({}))?;
+        let status = editor.until(&job, "finished")?;
+        let shown = serde_json::to_string(&editor.run("events", &json!({"jobId": job, "limit": 1000}))?)?;
+        assert!(shown.contains("[redacted]"), "the payload fires: {shown}");
+        assert!(!shown.contains(CANARY) && !status.to_string().contains(CANARY), "{status:#}");
+    }
+    for file in files_below(&sandbox.pactify_home())? {
+        let bytes = std::fs::read(&file)?;
+        let found = bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
+        assert!(!found, "{}", file.display());
+    }
+    Ok(())
+}
+
+#[test]
+fn what_an_agent_says_cannot_drive_the_editor() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}exe.txt\r";
+    let mut jobs = Vec::new();
+    for last in [json!({"say": hostile}), json!({"fail": hostile})] {
+        let list = json!([{"say": hostile}, {"reason": hostile}, {"warn": hostile}, {"error": hostile},
+            {"run": format!("true '{hostile}'")}, write(&format!("{hostile}.txt"), "x"), last]);
+        let job = editor.delegate(&format!("{hostile}{}", brief(&list)), &json!({}))?;
+        editor.until(&job, "finished")?;
+        jobs.push(job);
+    }
+    // The end of the first one's progress, and its message, come before the second's.
+    editor.client().take("both messages", Duration::from_secs(20), {
+        let mut count = 0;
+        move |message| {
+            count += u32::from(message["method"] == "window/showMessage");
+            count == 2
+        }
+    })?;
+    for message in editor.client().drain() {
+        let method = message["method"].as_str().unwrap_or_default();
+        if matches!(method, "window/showMessage" | "window/logMessage" | "$/progress") {
+            assert_plain(&message["params"], method)?;
+        }
+    }
+    for job in &jobs {
+        let refused = editor.refused("content", &json!({"jobId": job, "side": "result", "path": hostile}))?;
+        assert!(!refused.message.chars().any(deceives), "{refused:?}");
+        let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+        let notices = events["events"].as_array().context("no events")?;
+        let notices = notices.iter().filter(|event| event["event"]["type"] == "notice");
+        notices.map(|event| assert_plain(event, "notice")).collect::<Result<Vec<()>>>()?;
+        assert_plain(&editor.status(job)?["error"], "error")?;
+        assert_plain(&editor.run("status", &json!({}))?["jobs"], "jobs")?;
+    }
+    Ok(())
+}
+
+/// No text in `value` has a character that deceives.
+fn assert_plain(value: &Value, what: &str) -> Result<()> {
+    match value {
+        Value::String(text) if text.chars().any(deceives) => bail!("{what}: {text:?}"),
+        Value::Array(items) => items.iter().try_for_each(|item| assert_plain(item, what)),
+        Value::Object(fields) => fields.values().try_for_each(|field| assert_plain(field, what)),
+        _ => Ok(()),
+    }
+}
+
+/// Commands with arguments that are refused. `places` are a pipe, a folder, and the store.
+fn refusals(job: &str, deep: &Value, [pipe, folder, store]: &[String; 3]) -> Vec<(&'static str, Value)> {
+    vec![
+        ("status", json!({"jobId": "../x"})),
+        ("status", json!({"jobId": "20261129-154512-aaaaaa"})),
+        ("status", json!({"jobId": 7})),
+        ("status", json!({"cursor": "../../x"})),
+        ("status", json!({"cursor": "\u{1b}[2J"})),
+        ("status", json!({"limit": -1})),
+        ("status", json!({"limit": 4_294_967_296_u64})),
+        ("status", json!({"repository": "file:///etc/%00"})),
+        ("status", json!({"repository": "http://example.org/"})),
+        ("status", json!({"repository": "file:///nowhere/\u{1b}[2J%1b"})),
+        ("events", json!({"jobId": "\u{1b}]0;x\u{7}"})),
+        ("events", json!({"jobId": job, "after": -1})),
+        ("diffPreview", json!({"jobId": job, "path": "../../etc/passwd"})),
+        ("diffPreview", json!({"jobId": job, "path": "/etc/passwd"})),
+        ("diffPreview", json!({"jobId": job, "path": "a\u{0}b"})),
+        ("diffPreview", json!({"jobId": job, "path": ":(glob)**"})),
+        ("diffPreview", json!({"jobId": job, "pathBytes": "%zz"})),
+        ("diffPreview", json!({"jobId": job, "pathBytes": "..%2f..%2fetc"})),
+        ("diffPreview", json!({"jobId": job, "cursor": "99999999999999999999999"})),
+        ("content", json!({"jobId": job, "side": "result", "path": "/dev/zero"})),
+        ("content", json!({"jobId": job, "side": "elsewhere", "path": "a.txt"})),
+        ("apply", json!({"jobId": job, "changeSet": "\u{1b}[2J"})),
+        ("apply", json!({"jobId": job, "changeSet": deep})),
+        ("apply", json!({"jobId": "..", "changeSet": "x"})),
+        ("export", json!({"jobId": job, "as": "branch", "name": "../../x"})),
+        ("export", json!({"jobId": job, "as": "branch", "name": "--upload-pack=x"})),
+        ("export", json!({"jobId": job, "as": "branch", "name": "@{-1}"})),
+        ("export", json!({"jobId": job, "as": "branch", "name": "main"})),
+        ("resume", json!({"jobId": job, "message": "x".repeat(300_000)})),
+        ("resume", json!({"jobId": job, "message": "\u{0}"})),
+        ("delegate", json!({"brief": {"uri": pipe}})),
+        ("delegate", json!({"brief": {"uri": "file:///dev/zero"}})),
+        ("delegate", json!({"brief": {"uri": "file:///proc/self/mem"}})),
+        ("delegate", json!({"brief": {"uri": folder}})),
+        ("delegate", json!({"brief": {"uri": "file://%2e%2e/x"}})),
+        ("delegate", json!({"brief": "x".repeat(300_000)})),
+        ("delegate", json!({"brief": " \n"})),
+        ("delegate", json!({"brief": "x", "harness": "../codex"})),
+        ("delegate", json!({"brief": "x", "repository": store})),
+        ("delegate", json!({"brief": "x", "timeoutSeconds": 0})),
+        ("delegate", json!({"brief": "x", "timeoutSeconds": -5})),
+        ("doctor", json!({"harness": "\u{1b}[2J"})),
+    ]
+}
+
+#[test]
+fn arguments_that_no_honest_client_sends_are_refused_by_name() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let pipe = sandbox.root().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
+    editor.until(&job, "finished")?;
+
+    let deep = (0..120).fold(json!(1), |inner, _| json!([inner]));
+    let places = [pipe.as_path(), repository.path(), &sandbox.pactify_home()].map(uri);
+    let refusals = refusals(&job, &deep, &places);
+    for (verb, argument) in &refusals {
+        let shown = argument.to_string();
+        let shown = &shown[..shown.len().min(120)];
+        let refused = editor.refused(verb, argument).with_context(|| format!("{verb} {shown}"))?;
+        assert_ne!(code(&refused), "internal", "{verb} {shown}: {refused:?}");
+        assert!(!refused.message.chars().any(deceives), "{verb} {shown}: {refused:?}");
+        assert!(refused.message.contains(": "), "a next step is told: {verb} {shown}: {refused:?}");
+    }
+    assert_eq!(repository.git(&["branch", "--format=%(refname:short)"])?, "main");
+
+    // What only the harness can judge ends the job, before it runs.
+    let model = json!({"model": "--dangerously-bypass-approvals-and-sandbox"});
+    let flag = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &model)?;
+    let status = editor.until(&flag, "finished")?;
+    assert_eq!(
+        (&status["outcome"], &status["error"]["code"]),
+        (&json!("failed"), &json!("invalidParams")),
+        "{status:#}"
+    );
+
+    let accepted = [
+        ("status", json!({"limit": 0})),
+        ("status", json!({"limit": u32::MAX})),
+        ("status", json!({"deep": deep, "x": "\u{1b}"})),
+        ("events", json!({"jobId": job, "after": u64::MAX, "limit": 0})),
+        ("diffPreview", json!({"jobId": job, "cursor": "4000000000", "limit": u32::MAX})),
+    ];
+    for (verb, argument) in &accepted {
+        editor.run(verb, argument).with_context(|| format!("{verb} {argument}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_selection_means_the_paths_it_names_and_no_others() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let list = json!([write(".vscode/tasks.json", "{}"), {"symlink": ["link", "/etc/passwd"]}, write("caf\u{e9}/a", "a"),
+        write("b.txt", "b"), write("Makefile", "all:")]);
+    let job = editor.delegate(&brief(&list), &json!({}))?;
+    editor.until(&job, "finished")?;
+    let preview = editor.run("diffPreview", &json!({"jobId": job}))?;
+    let apply = |more: Value| {
+        let mut argument = json!({"jobId": job, "changeSet": preview["changeSet"]});
+        argument
+            .as_object_mut()
+            .into_iter()
+            .for_each(|fields| fields.extend(more.as_object().cloned().unwrap_or_default()));
+        argument
+    };
+    let named = |paths: &[&str]| paths.iter().map(|path| json!({"path": path})).collect::<Vec<Value>>();
+    let before = repository.snapshot()?;
+    for argument in [
+        json!({}),
+        json!({"confirmSensitive": named(&[".VSCODE/tasks.json", "link"])}),
+        json!({"confirmSensitive": named(&[".vscode/./tasks.json", "link"])}),
+        json!({"confirmSensitive": named(&[".vscode", "link"])}),
+        json!({"confirmSensitive": named(&[".vscode/tasks.json"])}),
+        json!({"confirmSensitive": named(&[".vscode/tasks.json", "link", "not-there"])}),
+        json!({"select": named(&["cafe\u{301}/a"])}),
+        json!({"select": named(&["b.txt", "not-there"])}),
+        json!({"select": []}),
+    ] {
+        let refused = editor.refused("apply", &apply(argument.clone())).with_context(|| argument.to_string())?;
+        assert!(matches!(code(&refused).as_str(), Some("applyConflict" | "invalidParams")), "{argument}: {refused:?}");
+    }
+    assert_eq!(before.changed_since(&repository.snapshot()?), Vec::<String>::new());
+
+    let applied = editor.run("apply", &apply(json!({"select": named(&["b.txt", "b.txt"])})))?;
+    assert_eq!(applied["applied"], json!([{"path": "b.txt"}]));
+    assert_eq!(applied["disposition"], "partlyApplied");
+    let again = editor.run("apply", &apply(json!({"select": named(&["b.txt"])})))?;
+    assert_eq!((&again["applied"], &again["already"]), (&json!([]), &json!([{"path": "b.txt"}])), "{again:#}");
+    assert_eq!(repository.read("b.txt")?, "b");
+    Ok(())
+}
+
+#[test]
+fn a_result_does_not_go_into_another_repository_or_into_none() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
+    editor.until(&job, "finished")?;
+    let preview = editor.run("diffPreview", &json!({"jobId": job}))?;
+    let apply = json!({"jobId": job, "changeSet": preview["changeSet"]});
+
+    let moved = sandbox.root().join("moved");
+    std::fs::rename(repository.path(), &moved)?;
+    let refused = editor.refused("apply", &apply)?;
+    assert_ne!(code(&refused), "internal", "{refused:?}");
+    assert!(refused.message.contains("one"), "it names the repository: {refused:?}");
+
+    let other = sandbox.repository("one")?;
+    other.write("other.txt", "another repository\n")?;
+    other.commit("another")?;
+    let before = other.snapshot()?;
+    let refused = editor.refused("apply", &apply)?;
+    assert_ne!(code(&refused), "internal", "{refused:?}");
+    assert_eq!(before.changed_since(&other.snapshot()?), Vec::<String>::new());
+
+    editor.run("discard", &json!({"jobId": job}))?;
+    assert_eq!(before.changed_since(&other.snapshot()?), Vec::<String>::new());
+    Ok(())
+}
+
+#[test]
+fn a_repair_that_is_killed_is_repaired_by_whoever_comes_next() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut first = Editor::open(&sandbox, repository.path())?;
+    let job = first.delegate(&brief(&json!([write("half.txt", "half\n"), "ignoreSignals", "hang"])), &json!({}))?;
+    first.event(&job, "filesTouched")?;
+    let host = pid(&first.event(&job, "attemptStarted")?["host"]["pid"])?;
+    first.client().signal(Signal::KILL)?;
+    kill_process(host, Signal::KILL)?;
+    drop(first);
+
+    let mut killed = std::collections::BTreeSet::from([host.as_raw_nonzero().get()]);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    // Two servers at once, and each host that repairs is killed as soon as it is seen, three times.
+    let mut left = 3;
+    loop {
+        let (mut one, mut two) =
+            (Editor::open(&sandbox, repository.path())?, Editor::open(&sandbox, repository.path())?);
+        let status = one.status(&job)?;
+        if status["state"] == "finished" && left == 0 {
+            assert_eq!((&status["error"]["code"], &status["changes"]["files"]), (&json!("hostLost"), &json!(1)));
+            assert_eq!(two.status(&job)?["outcome"], "failed");
+            break;
+        }
+        ensure!(Instant::now() < deadline, "{status:#}");
+        if left == 0 {
+            one.until(&job, "finished")?;
+            continue;
+        }
+        let events = one.run("events", &json!({"jobId": job, "limit": 1000}))?;
+        let events = events["events"].as_array().context("no events")?.clone();
+        let hosts = events.iter().filter_map(|event| event["event"]["host"]["pid"].as_i64());
+        for found in hosts.collect::<Vec<_>>() {
+            let found = i32::try_from(found)?;
+            if killed.insert(found) {
+                let _ = kill_process(Pid::from_raw(found).context("pid 0")?, Signal::KILL);
+            }
+        }
+        left -= 1;
+    }
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    assert_eq!(marked(&job)?, Vec::<String>::new());
+    editor.apply(&job)?;
+    assert_eq!(repository.read("half.txt")?, "half\n");
+    Ok(())
+}
