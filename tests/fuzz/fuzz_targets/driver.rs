@@ -1,0 +1,120 @@
+//! Whatever a harness prints and however it ends: its driver records nothing but what a harness may say, bounded and
+//! fit to be shown, and calls a turn complete only if the program said so and ended well.
+//!
+//! The input's lines are standard output; those that begin with `!` are standard error. A last line `?` with one more
+//! byte says how the program ended, with a second one that a session was resumed. So a recorded stream is an input.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use pactify_core::brief::Brief;
+use pactify_core::harness::{HarnessSettings, Places, Request, Resume, Step, registry};
+use pactify_core::job::event::{ExitRecord, Known, Usage};
+use pactify_core::job::outcome::Verdict;
+use pactify_core::{AbsPath, Failure, JobId};
+use serde_json::Value;
+
+/// More than any record of a driver needs, in bytes of JSON (which may take six for one of text).
+const RECORD_MAX: usize = 1 << 20;
+const NOTICES_MAX: usize = 40;
+
+static JOB: LazyLock<JobId> = LazyLock::new(|| "20261129-154512-abcdef".parse().unwrap());
+static BRIEF: LazyLock<Brief> = LazyLock::new(|| Brief::new("Fix it.").unwrap());
+static SETTINGS: LazyLock<HarnessSettings> = LazyLock::new(HarnessSettings::default);
+static PROGRAM: LazyLock<AbsPath> = LazyLock::new(|| path("/opt/codex"));
+static PLACES: LazyLock<Places> = LazyLock::new(|| Places {
+    tree: path("/j/tree"),
+    home: path("/j/home"),
+    tmp: path("/j/tmp"),
+    user_home: None,
+    person_state: None,
+});
+
+fuzz_target!(|input: &[u8]| {
+    let text = String::from_utf8_lossy(input);
+    let (text, ending) = text.rsplit_once("\n?").unwrap_or((&text, ""));
+    let resumed = ending.len() > 1;
+    let exit = match ending.bytes().next() {
+        None => ExitRecord::Code(0),
+        Some(signal @ 128..) => ExitRecord::Signal(i32::from(signal) - 127),
+        Some(code) => ExitRecord::Code(i32::from(code)),
+    };
+    for harness in registry::all() {
+        let used = Usage { input_tokens: 7, ..Usage::default() };
+        let request = Request {
+            job: &JOB,
+            brief: &BRIEF,
+            executable: &PROGRAM,
+            settings: &SETTINGS,
+            model: None,
+            places: &PLACES,
+            resume: resumed.then_some(Resume { session: "s", used }),
+            version: Some("0.171.0"),
+        };
+        let mut driver = harness.driver(&request);
+        let mut steps = driver.on_start();
+        let mut completed = false;
+        for line in text.split('\n') {
+            match line.strip_prefix('!') {
+                Some(line) => steps.extend(driver.on_stderr(line)),
+                None => {
+                    completed |= says_completed(line);
+                    steps.extend(driver.on_line(line));
+                }
+            }
+        }
+        steps.extend(driver.on_cancel());
+        let conclusion = driver.on_exit(exit);
+
+        let notices = steps.iter().filter(|step| matches!(step, Step::Record(Known::Notice { .. }))).count();
+        assert!(notices <= NOTICES_MAX, "{notices} notices");
+        for step in &steps {
+            if let Step::Record(known) = step {
+                check(known);
+            }
+        }
+        match conclusion.verdict {
+            Verdict::Completed => assert!(completed && exit == ExitRecord::Code(0)),
+            Verdict::Failed(failure) => showable(&failure),
+            Verdict::Silent => assert_eq!(exit, ExitRecord::Code(0)),
+        }
+    }
+});
+
+fn says_completed(line: &str) -> bool {
+    serde_json::from_str::<Value>(line).is_ok_and(|event| event["type"] == "turn.completed")
+}
+
+fn check(known: &Known) {
+    // Everything else is the host's to say: a harness must not be able to end, capture or apply by printing.
+    assert!(
+        matches!(
+            known,
+            Known::SessionStarted { .. }
+                | Known::Message { .. }
+                | Known::Reasoning { .. }
+                | Known::CommandStarted { .. }
+                | Known::CommandEnded { .. }
+                | Known::FilesTouched { .. }
+                | Known::ToolUsed { .. }
+                | Known::Notice { .. }
+                | Known::Usage { .. }
+        ),
+        "{known:?}"
+    );
+    assert!(serde_json::to_string(known).unwrap().len() <= RECORD_MAX);
+    if let Known::Notice { text, .. } = known {
+        assert!(!text.chars().any(char::is_control), "{text:?}");
+    }
+}
+
+fn showable(failure: &Failure) {
+    assert!(!failure.message.is_empty() && !failure.next.is_empty(), "{failure:?}");
+    assert!(failure.message.len() <= 8 * 1024 && !failure.message.chars().any(char::is_control), "{failure:?}");
+}
+
+fn path(text: &str) -> AbsPath {
+    AbsPath::new(text).unwrap()
+}
