@@ -106,6 +106,7 @@ impl CheckedPlan {
 impl ChangeSet {
     /// Checks the chosen part against the checkout. Every obstacle is reported, not the first.
     pub fn check(&self, selection: &Selection, checkout: &Checkout) -> Result<CheckedPlan, Vec<Conflict>> {
+        let selection = &Chosen::of(selection);
         let mut conflicts = Vec::new();
         let mut actions = Vec::new();
         let mut already = Vec::new();
@@ -130,7 +131,7 @@ impl ChangeSet {
         }
     }
 
-    fn decide(&self, change: &Change, selection: &Selection, checkout: &Checkout) -> Result<Decision, Conflict> {
+    fn decide(&self, change: &Change, selection: &Chosen<'_>, checkout: &Checkout) -> Result<Decision, Conflict> {
         let path = WritablePath::check(change.path.clone())
             .map_err(|refusal| conflict(&change.path, ConflictKind::NameRefused, refusal.rule.to_string()))?;
         check_kind(change, selection)?;
@@ -162,7 +163,7 @@ impl ChangeSet {
     fn current(
         &self,
         change: &Change,
-        selection: &Selection,
+        selection: &Chosen<'_>,
         observed: &Observed,
     ) -> Result<Option<(EntryMode, ObjectId)>, Conflict> {
         let path = &change.path;
@@ -198,19 +199,26 @@ impl ChangeSet {
     }
 }
 
-impl Selection {
-    fn includes(&self, path: &RepoPath) -> bool {
-        match self {
-            Self::All { .. } => true,
-            Self::Paths(paths) => paths.contains(path),
+/// A selection, ready to be asked about many paths.
+struct Chosen<'a> {
+    all: bool,
+    named: BTreeSet<&'a RepoPath>,
+}
+
+impl<'a> Chosen<'a> {
+    fn of(selection: &'a Selection) -> Self {
+        match selection {
+            Selection::All { confirmed } => Self { all: true, named: confirmed.iter().collect() },
+            Selection::Paths(paths) => Self { all: false, named: paths.iter().collect() },
         }
     }
 
+    fn includes(&self, path: &RepoPath) -> bool {
+        self.all || self.names(path)
+    }
+
     fn names(&self, path: &RepoPath) -> bool {
-        match self {
-            Self::All { confirmed } => confirmed.contains(path),
-            Self::Paths(paths) => paths.contains(path),
-        }
+        self.named.contains(path)
     }
 }
 
@@ -228,7 +236,7 @@ enum Decision {
     Already,
 }
 
-fn check_kind(change: &Change, selection: &Selection) -> Result<(), Conflict> {
+fn check_kind(change: &Change, selection: &Chosen<'_>) -> Result<(), Conflict> {
     let modes = || [&change.old, &change.new].into_iter().flatten().map(|entry| entry.mode);
     if modes().any(|mode| mode == EntryMode::Gitlink) {
         let detail = "it is a nested repository, which is never written";
@@ -241,13 +249,10 @@ fn check_kind(change: &Change, selection: &Selection) -> Result<(), Conflict> {
     Ok(())
 }
 
-fn unknown_paths(set: &ChangeSet, selection: &Selection) -> Vec<Conflict> {
-    let (Selection::Paths(named) | Selection::All { confirmed: named }) = selection;
-    named
-        .iter()
-        .filter(|path| set.changes.iter().all(|change| change.path != **path))
-        .map(|path| conflict(path, ConflictKind::Missing, "it is not among the job's changes"))
-        .collect()
+fn unknown_paths(set: &ChangeSet, selection: &Chosen<'_>) -> Vec<Conflict> {
+    let known: BTreeSet<&RepoPath> = set.changes.iter().map(|change| &change.path).collect();
+    let unknown = selection.named.difference(&known);
+    unknown.map(|path| conflict(path, ConflictKind::Missing, "it is not among the job's changes")).collect()
 }
 
 /// Names that would be one entry on a folding file system: within the plan, or against the checkout. Directories
