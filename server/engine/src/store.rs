@@ -5,7 +5,7 @@
 //! read at any time; who writes to a job holds its lock.
 //!
 //! Layout (directories 0700, files 0600): `format`, `jobs/<id>/`, and made when first needed, one directory per
-//! [`Area`].
+//! [`Area`]. `logs/` is [`crate::log`]'s, `briefs/` the terminal program's.
 
 mod error;
 mod list;
@@ -45,16 +45,14 @@ pub struct Store {
 pub enum Area {
     /// Directories on their way out, renamed here first.
     Trash,
-    /// What is kept per repository: population caches, locks.
+    /// What is kept per repository: its lock.
     Repositories,
     /// Which paths each attached editor holds unsaved text for.
     Editors,
-    /// Applies that are going on, with what an undo needs.
+    /// Records of applies that are going on, and of those that can be taken back.
     Applies,
-    /// Logins that could not be written back.
-    CredentialQuarantine,
-    /// Task graphs.
-    Graphs,
+    /// Patches of results, for editors that can only open files.
+    Previews,
     /// Lock files: a host holds one while its job runs.
     Slots,
 }
@@ -175,8 +173,7 @@ impl Area {
             Self::Repositories => "repos",
             Self::Editors => "editors",
             Self::Applies => "applies",
-            Self::CredentialQuarantine => "credential-quarantine",
-            Self::Graphs => "graphs",
+            Self::Previews => "previews",
             Self::Slots => "slots",
         }
     }

@@ -1,5 +1,6 @@
 //! Applies to real directories: what is written, what is refused, and that a refusal changes nothing.
 
+mod current;
 #[cfg(feature = "fault-injection")]
 mod faults;
 pub(super) mod fixture;

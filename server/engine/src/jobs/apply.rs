@@ -19,8 +19,8 @@ use super::preview::Captured;
 use super::{Jobs, invalid, job_id};
 use crate::apply::unsaved::unsaved;
 use crate::apply::{self, ApplyError, ApplyId, Canonical, Contents, Materials, RepositoryLock};
+use crate::causes::with_causes;
 use crate::git::{CheckoutForm, Objects, Places, capture};
-use crate::host;
 use crate::journal::Journal;
 
 impl Jobs {
@@ -108,7 +108,7 @@ struct Captures<'a>(&'a Objects);
 
 impl Contents for Captures<'_> {
     fn read(&self, object: &ObjectId) -> io::Result<Vec<u8>> {
-        self.0.read(object, capture::MAX_FILE_BYTES).map_err(|error| io::Error::other(host::chain(&error)))
+        self.0.read(object, capture::MAX_FILE_BYTES).map_err(|error| io::Error::other(with_causes(&error)))
     }
 }
 
@@ -117,11 +117,11 @@ struct InCheckout(CheckoutForm);
 
 impl Canonical for InCheckout {
     fn to_stored(&self, path: &RepoPath, bytes: &[u8]) -> io::Result<Option<ObjectId>> {
-        self.0.stored(path, bytes).map_err(|error| io::Error::other(host::chain(&error)))
+        self.0.stored(path, bytes).map_err(|error| io::Error::other(with_causes(&error)))
     }
 
     fn to_checkout(&self, path: &RepoPath, object: &ObjectId) -> io::Result<Option<Vec<u8>>> {
-        self.0.checked_out(path, object).map_err(|error| io::Error::other(host::chain(&error)))
+        self.0.checked_out(path, object).map_err(|error| io::Error::other(with_causes(&error)))
     }
 
     fn trusts_executable_bit(&self) -> bool {

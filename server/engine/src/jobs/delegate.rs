@@ -11,6 +11,7 @@ use pactify_core::{AbsPath, Failure, FailureCode, JobId};
 
 use super::{Jobs, invalid, local_path};
 use crate::host::{self, Errand};
+use crate::process::Marker;
 use crate::{config, harness};
 
 impl Jobs {
@@ -104,7 +105,7 @@ impl Jobs {
 
     /// A delegated agent must not delegate again by accident. No security boundary: a job can unset the variable.
     pub(super) fn refuse_inside_a_job(&self) -> Result<(), Failure> {
-        let Some(outer) = self.env().variable("PACTIFY_JOB") else { return Ok(()) };
+        let Some(outer) = self.env().variable(Marker::NAME) else { return Ok(()) };
         Err(Failure::new(
             FailureCode::RefusedInsideJob,
             format!("this runs inside job {}", outer.to_string_lossy()),

@@ -12,6 +12,7 @@ use pactify_core::protocol::{JobMoved, ResumeParams};
 use pactify_core::{Failure, FailureCode, JobId};
 
 use super::{Jobs, invalid, job_id};
+use crate::causes::with_causes;
 use crate::git::Places;
 use crate::host::control::{self, Reply, Request};
 use crate::host::{self, Errand};
@@ -32,7 +33,11 @@ impl Jobs {
         match self.store().seen(job)?.1 {
             SeenState::Finished => self.take_back_resume(job)?,
             SeenState::Lost => self.repair(job)?,
-            _ => self.ask_to_cancel(job)?,
+            SeenState::Queued
+            | SeenState::Preparing
+            | SeenState::Running
+            | SeenState::Waiting
+            | SeenState::Verifying => self.ask_to_cancel(job)?,
         }
         self.moved(job)
     }
@@ -85,6 +90,7 @@ impl Jobs {
             }
             journal.append(self.env().now(), attempt, Known::Discarded)?;
             self.forget_applies(&self.store().job(job)?.spec()?.repository, &journal, job);
+            self.remove_patch_file(job)?;
             // What cannot be unlinked stays in the trash, out of everybody's way.
             trash.empty()?;
         }
@@ -92,8 +98,10 @@ impl Jobs {
         self.moved(job)
     }
 
-    /// Starts a recovery host for each job that is lost. Called once by a server when it starts; returns the jobs.
+    /// Starts a recovery host for each job that is lost, and clears away jobs that were never finished being made. Called
+    /// by a server when it starts; returns the jobs.
     pub fn recover_lost(&self) -> Result<Vec<JobId>, Failure> {
+        self.store().sweep_unborn()?;
         let mut recovered = Vec::new();
         let mut after = None;
         loop {
@@ -235,7 +243,7 @@ fn still_going(job: &JobId, verb: &str, state: SeenState) -> Failure {
 fn unreachable(job: &JobId, error: &control::ControlError) -> Failure {
     Failure::new(
         FailureCode::HostUnreachable,
-        format!("job {job}: {}", host::chain(error)),
-        "try again; if it goes on, end the host process that `pactify sub show` names",
+        format!("job {job}: {}", with_causes(error)),
+        "try again; if it goes on, look into host.log in the job's directory and end the process pactify-host",
     )
 }

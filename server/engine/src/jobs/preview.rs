@@ -54,9 +54,9 @@ impl Jobs {
         }
         let patch = match params.format {
             PreviewFormat::Patch => {
-                let (patch, cut) = self.patch(&result, only.as_ref())?;
-                truncated |= cut;
-                Some(patch)
+                let patch = self.patch(&result, only.as_ref())?;
+                truncated |= !matches!(patch, Patch::Whole(_));
+                Some(patch.into_text())
             }
             PreviewFormat::Summary | PreviewFormat::Hunks => None,
         };
@@ -96,14 +96,14 @@ impl Jobs {
         let job = job_id(&params.job_id)?;
         let result = self.result(&job)?;
         match params.form {
-            ExportForm::Patch => match self.patch(&result, None)? {
-                (patch, false) => Ok(Exported { patch: Some(patch), branch: None }),
-                (_, true) => Err(Failure::new(
-                    FailureCode::InvalidParams,
-                    format!("the patch is over {} MiB", MAX_PATCH >> 20),
-                    "export it as a branch, or apply it",
-                )),
-            },
+            ExportForm::Patch => {
+                let why = match self.patch(&result, None)? {
+                    Patch::Whole(patch) => return Ok(Exported { patch: Some(patch), branch: None }),
+                    Patch::TooLarge => format!("the patch is over {} MiB", MAX_PATCH >> 20),
+                    Patch::NotText => "the patch has lines that are not UTF-8".to_owned(),
+                };
+                Err(Failure::new(FailureCode::InvalidParams, why, "export it as a branch, or apply it"))
+            }
             ExportForm::Branch => {
                 let name = params.name.clone().unwrap_or_else(|| format!("pactify/{job}"));
                 let (spec, tree) = (&result.spec, result.set.id.tree());
@@ -131,14 +131,31 @@ impl Jobs {
         })
     }
 
-    /// The patch, and whether it was left out for its size.
-    fn patch(&self, result: &Captured, only: Option<&RepoPath>) -> Result<(String, bool), Failure> {
+    fn patch(&self, result: &Captured, only: Option<&RepoPath>) -> Result<Patch, Failure> {
         let patch = self.git()?.patch(&result.capture, &result.set.base_tree, result.set.id.tree(), only)?;
         if patch.len() > MAX_PATCH {
-            return Ok((String::new(), true));
+            return Ok(Patch::TooLarge);
         }
-        // A patch of files that are not UTF-8 cannot be said in JSON without changing it.
-        Ok(String::from_utf8(patch).map_or_else(|_| (String::new(), true), |patch| (patch, false)))
+        Ok(String::from_utf8(patch).map_or(Patch::NotText, Patch::Whole))
+    }
+}
+
+/// A result as a patch.
+enum Patch {
+    Whole(String),
+    /// Over [`MAX_PATCH`].
+    TooLarge,
+    /// Of files that are not UTF-8: it cannot be said in JSON without changing it.
+    NotText,
+}
+
+impl Patch {
+    /// The text, empty where there is none to send.
+    fn into_text(self) -> String {
+        match self {
+            Self::Whole(patch) => patch,
+            Self::TooLarge | Self::NotText => String::new(),
+        }
     }
 }
 

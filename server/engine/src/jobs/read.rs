@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use pactify_core::job::outcome::Disposition;
-use pactify_core::job::state::{Host, SeenState};
+use pactify_core::job::state::SeenState;
 use pactify_core::protocol::{
     BaseView, EventList, EventView, EventsParams, JobDetail, JobList, JobSummary, StatusParams, UnreadableJob,
     WaitingView, Worktree, view,
 };
-use pactify_core::{AbsPath, Failure, FailureCode, JobId, Seq};
+use pactify_core::{AbsPath, Failure, FailureCode, JobId, Seq, display};
 
 use super::{Jobs, invalid, job_id, local_path};
 use crate::journal::summary::Summary;
@@ -55,8 +55,7 @@ impl Jobs {
     /// One job, whole.
     pub fn status(&self, job: &JobId) -> Result<JobDetail, Failure> {
         let (snapshot, seen) = self.store().seen(job)?;
-        let host = if seen == SeenState::Lost { Host::Gone } else { Host::Alive };
-        Ok(view::detail(&snapshot.spec, &snapshot.state, host))
+        Ok(view::detail(shown(&snapshot.summary(), seen), &snapshot.spec, &snapshot.state))
     }
 
     /// Events after a position.
@@ -152,7 +151,7 @@ fn shown(summary: &Summary, seen: SeenState) -> JobSummary {
         activity: summary.activity.clone(),
         waiting: summary.waiting.as_ref().map(|waiting| WaitingView {
             request_id: waiting.request.clone(),
-            title: waiting.title.clone(),
+            title: display::neutral(&waiting.title).into_owned(),
             since: waiting.since,
         }),
         changes: summary.totals,

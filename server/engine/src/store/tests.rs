@@ -161,7 +161,7 @@ fn everything_is_private_from_its_creation_whatever_the_umask() {
         let mut journal = Journal::open(lock).unwrap();
         append(&mut journal, started());
         append(&mut journal, ended());
-        for area in [Area::Trash, Area::Repositories, Area::Editors, Area::Applies, Area::CredentialQuarantine] {
+        for area in [Area::Trash, Area::Repositories, Area::Editors, Area::Applies, Area::Previews] {
             store.area(area).unwrap();
         }
         return;

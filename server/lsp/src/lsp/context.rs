@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use pactify_core::{AbsPath, Failure};
+use pactify_core::Failure;
 use pactify_engine::env::Env;
 use pactify_engine::jobs::Jobs;
 
@@ -36,11 +36,6 @@ impl Engine {
     /// The engine of the `PACTIFY_HOME` of `env`.
     pub(super) fn new(env: &Env) -> Self {
         Self { env: env.clone(), shared: Arc::default() }
-    }
-
-    /// `PACTIFY_HOME`.
-    pub(super) fn home(&self) -> &AbsPath {
-        self.env.directories().pactify_home()
     }
 
     /// The engine. Blocks the first time.

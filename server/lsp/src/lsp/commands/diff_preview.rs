@@ -10,7 +10,6 @@ use pactify_core::protocol::view::file_uri;
 use pactify_core::protocol::{JobSummary, Preview, PreviewFormat, PreviewParams};
 use pactify_core::{AbsPath, Failure, JobId};
 use pactify_engine::jobs::Jobs;
-use pactify_engine::patch_file;
 
 use super::super::arguments::Arguments;
 use super::super::context::Context;
@@ -30,8 +29,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
     if !params.show {
         return answer(context.engine().work(move |jobs| jobs.preview(&params)).await?);
     }
-    let home = context.engine().home().clone();
-    let (preview, patch) = context.engine().work(move |jobs| with_patch_file(jobs, &home, &params, &job)).await?;
+    let (preview, patch) = context.engine().work(move |jobs| with_patch_file(jobs, &params, &job)).await?;
     open(context, &patch).await;
     answer(preview)
 }
@@ -40,12 +38,7 @@ fn has_changes(job: &JobSummary) -> bool {
     job.changes.is_some_and(|totals| totals.files > 0) && job.disposition.is_open()
 }
 
-fn with_patch_file(
-    jobs: &Jobs,
-    home: &AbsPath,
-    params: &PreviewParams,
-    job: &JobId,
-) -> Result<(Preview, AbsPath), Failure> {
+fn with_patch_file(jobs: &Jobs, params: &PreviewParams, job: &JobId) -> Result<(Preview, AbsPath), Failure> {
     let preview = jobs.preview(params)?;
     let patch = match &preview.patch {
         Some(patch) => patch.clone(),
@@ -54,7 +47,7 @@ fn with_patch_file(
             jobs.preview(&whole)?.patch.unwrap_or_default()
         }
     };
-    Ok((preview, patch_file::write(home, job, &patch)?))
+    Ok((preview, jobs.patch_file(job, &patch)?))
 }
 
 /// Nobody waits for the client here: the answer to the command must not depend on it.
