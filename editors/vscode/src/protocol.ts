@@ -451,7 +451,7 @@ export interface JobDetail {
   title: string;
   /** The harness. */
   harness: string;
-  /** The model asked for, if one was. */
+  /** The model that the harness says it uses, or else the one asked for. */
   model?: string;
   /** Whether it may change files. */
   access: Access;
@@ -557,7 +557,7 @@ export interface JobSummary {
   title: string;
   /** The harness. */
   harness: string;
-  /** The model asked for, if one was. */
+  /** The model that the harness says it uses, or else the one asked for. */
   model?: string;
   /** Whether it may change files. */
   access: Access;

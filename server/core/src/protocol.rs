@@ -132,7 +132,7 @@ wire! {
         pub title: String,
         /// The harness.
         pub harness: String,
-        /// The model asked for, if one was.
+        /// The model that the harness says it uses, or else the one asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub model: Option<String>,
         /// Whether it may change files.

@@ -49,13 +49,16 @@ pub enum Open {
 const DIR_MODE: Mode = Mode::RWXU;
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Always: no link, no waiting, no controlling terminal, not for children.
-const SAFE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+pub(crate) const SAFE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+/// The same, for a directory: how one is opened whose name a job could have given to something else.
+pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(SAFE);
 
 impl Dir {
     /// Opens a directory by its path. Links on the way are followed, so `path` must come from the person or from
     /// [`std::fs::canonicalize`], never from a job; the last component must not be one.
     pub fn open(path: &AbsPath) -> Result<Self, DiskError> {
-        let fd = rustix::fs::openat(rustix::fs::CWD, path.as_path(), SAFE | OFlags::DIRECTORY, Mode::empty())
+        let fd = rustix::fs::openat(rustix::fs::CWD, path.as_path(), DIRECTORY, Mode::empty())
             .map_err(|errno| refusal(rustix::fs::CWD, path.as_path(), path.clone(), Kind::Directory, errno))?;
         Self::checked(fd, path.clone())
     }
@@ -68,7 +71,7 @@ impl Dir {
     /// Opens a directory directly below.
     pub fn dir(&self, name: &str) -> Result<Self, DiskError> {
         let path = self.path.join(name);
-        let fd = rustix::fs::openat(&self.fd, name, SAFE | OFlags::DIRECTORY, Mode::empty())
+        let fd = rustix::fs::openat(&self.fd, name, DIRECTORY, Mode::empty())
             .map_err(|errno| refusal(&self.fd, name, path.clone(), Kind::Directory, errno))?;
         Self::checked(fd, path)
     }

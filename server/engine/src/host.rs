@@ -20,7 +20,6 @@ mod turn;
 mod wire;
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use pactify_core::brief::{self, Brief};
 use pactify_core::config::Settings;
@@ -38,9 +37,10 @@ use self::control::{Reply, Request};
 use self::drive::Event;
 use self::error::HostError;
 use self::wire::WireLog;
+use crate::causes::with_causes;
 use crate::disk::{Dir, Open};
 use crate::env::Env;
-use crate::job_dir::{JobDir, JobLock, socket};
+use crate::job_dir::{JobDir, JobLock, names, socket};
 use crate::journal::Journal;
 use crate::process::{ProcessIdentity, reap};
 use crate::store::{Area, Store};
@@ -83,7 +83,7 @@ impl Host {
             Settings::default()
         });
         let secrets = secrets(&env, &journal.spec().settings.environment);
-        let wire = journal.lock().job().dir().file("wire.log", Open::AppendOrCreate).ok();
+        let wire = journal.lock().job().dir().file(names::WIRE_LOG, Open::AppendOrCreate).ok();
         let (sender, inbox) = mpsc::channel(64);
         let attempt = journal.state().next_attempt();
         Ok(Self {
@@ -109,16 +109,20 @@ impl Host {
             (SignalKind::interrupt(), || Event::Cancel),
             (SignalKind::child(), || Event::ChildEnded),
         ] {
-            let mut signals = signal(kind).map_err(HostError::Listen)?;
+            let mut signals = signal(kind).map_err(HostError::SetUp)?;
             let events = self.events();
             tokio::spawn(async move { while signals.recv().await.is_some() && events.send(event()).await.is_ok() {} });
         }
         let listener = socket::bind(self.journal.lock())?;
-        listener.set_nonblocking(true).map_err(HostError::Listen)?;
-        let listener = tokio::net::UnixListener::from_std(listener).map_err(HostError::Listen)?;
-        let (events, job) = (self.events(), self.job().clone());
+        listener.set_nonblocking(true).map_err(HostError::SetUp)?;
+        let listener = tokio::net::UnixListener::from_std(listener).map_err(HostError::SetUp)?;
+        let (events, job, dir) = (self.events(), self.job().clone(), self.dir().clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                if let Err(error) = socket::check_peer(&dir, &stream) {
+                    tracing::warn!(error = with_causes(&error), "a request is refused");
+                    continue;
+                }
                 let (events, job) = (events.clone(), job.clone());
                 tokio::spawn(control::serve(stream, move |request| answer(&request, &job, &events)));
             }
@@ -157,7 +161,7 @@ impl Host {
     }
 
     fn open_attempt(&mut self, reason: AttemptReason) -> Result<(), HostError> {
-        let process = ProcessRecord::from(&ProcessIdentity::of_self().map_err(HostError::Listen)?);
+        let process = ProcessRecord::from(&ProcessIdentity::of_self().map_err(HostError::SetUp)?);
         let host = HostRecord { process, version: VERSION.to_owned() };
         self.record(Known::AttemptStarted { reason, host })?;
         if let Some(torn) = self.journal.torn() {
@@ -187,7 +191,7 @@ impl Host {
             Cancel::No | Cancel::Wished => {
                 self.cancel = Cancel::Recorded;
                 if let Err(error) = self.record(Known::CancelRequested) {
-                    tracing::warn!(error = chain(&error), "the cancel is obeyed, but not recorded");
+                    tracing::warn!(error = with_causes(&error), "the cancel is obeyed, but not recorded");
                 }
                 true
             }
@@ -226,7 +230,7 @@ impl Host {
             trash.empty()
         });
         if let Err(error) = tidied {
-            tracing::warn!(error = chain(&error), "the job's temporary files were not removed");
+            tracing::warn!(error = with_causes(&error), "the job's temporary files were not removed");
         }
     }
 
@@ -314,15 +318,4 @@ fn reap() {
     if let Err(error) = reap::reap_orphans() {
         tracing::warn!(%error, "orphans of the job were not collected");
     }
-}
-
-/// An error with all its causes, on one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let _ = write!(text, ": {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -24,6 +24,8 @@ pub(crate) mod names {
     pub(crate) const LOCK: &str = "lock";
     pub(crate) const SOCKET: &str = "host.sock";
     pub(crate) const SUMMARY: &str = "summary.json";
+    pub(crate) const HOST_LOG: &str = "host.log";
+    pub(crate) const WIRE_LOG: &str = "wire.log";
 }
 
 /// The longest `job.json`: a brief of the greatest length, escaped, with room for settings.
@@ -85,11 +87,6 @@ impl JobDir {
         self.path().join("tree")
     }
 
-    /// The tree's own git directory, when it is private. The job writes it: never trusted afterwards.
-    pub fn git(&self) -> AbsPath {
-        self.path().join("git")
-    }
-
     /// The git directory of the captured result.
     pub fn capture(&self) -> AbsPath {
         self.path().join("capture")
@@ -108,21 +105,6 @@ impl JobDir {
     /// The control socket's name; to use it, see [`socket`].
     pub fn socket(&self) -> AbsPath {
         self.path().join(names::SOCKET)
-    }
-
-    /// What the harness said, bounded and redacted.
-    pub fn wire_log(&self) -> AbsPath {
-        self.path().join("wire.log")
-    }
-
-    /// The state of a tree before a read-only job.
-    pub fn manifest(&self) -> AbsPath {
-        self.path().join("manifest")
-    }
-
-    /// The host's own log.
-    pub fn host_log(&self) -> AbsPath {
-        self.path().join("host.log")
     }
 
     /// The journal.

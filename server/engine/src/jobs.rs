@@ -9,6 +9,7 @@ mod apply;
 mod delegate;
 mod dispose;
 mod doctor;
+mod patch_file;
 mod preview;
 mod read;
 

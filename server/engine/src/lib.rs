@@ -3,6 +3,7 @@
 //! Front ends call [`jobs::Jobs`]; everything else is below it. Decisions are not made here but in `pactify-core`.
 
 pub mod apply;
+mod causes;
 pub mod config;
 pub mod disk;
 pub mod env;
@@ -13,7 +14,6 @@ pub mod job_dir;
 pub mod jobs;
 pub mod journal;
 pub mod log;
-pub mod patch_file;
 pub mod process;
 pub mod store;
 pub mod tree;

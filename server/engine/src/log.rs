@@ -37,7 +37,8 @@ pub enum Stderr {
     Quiet,
 }
 
-/// Starts logging as `program` (`pactify-lsp`, `host` …). Call it once, at the start of `main`.
+/// Starts logging as `program` (`pactify-lsp`, `host` …); a panic is a line of the log from here on. Call it once, at
+/// the start of `main`.
 pub fn start(env: &Env, program: &str, stderr: Stderr) {
     let level = level(env.variable(VARIABLE).and_then(|value| value.to_str()));
     let folder = env.directories().pactify_home().join("logs");
@@ -47,17 +48,11 @@ pub fn start(env: &Env, program: &str, stderr: Stderr) {
     let shown = (stderr == Stderr::Shown).then_some(shown);
     // Only a second call can fail, and the first one's sinks are as good.
     let _ = tracing_subscriber::registry().with(targets(level)).with(kept).with(shown).try_init();
-}
-
-/// Starts logging of a host: to standard error, which is its job's own log file.
-pub fn to_stderr() {
-    let lines = fmt::layer().with_ansi(false).with_writer(io::stderr);
-    let _ = tracing_subscriber::registry().with(targets(LevelFilter::INFO)).with(lines).try_init();
     log_panics();
 }
 
 /// Makes every panic a line of the log. The default hook would print it unescaped, and only to standard error.
-pub fn log_panics() {
+fn log_panics() {
     std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
         let payload = panic.payload();
         let text = payload.downcast_ref::<&str>().copied();

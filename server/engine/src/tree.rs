@@ -19,6 +19,10 @@ use pactify_core::{AbsPath, Failure, FailureCode};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use crate::causes::with_causes;
+use crate::disk::DIRECTORY;
+use crate::store::Area;
+
 pub(crate) use self::erase::erase;
 pub use self::erase::{Left, Report};
 
@@ -73,7 +77,7 @@ impl Trash {
     /// # Errors
     /// When it cannot be made or opened.
     pub fn open(store: &AbsPath) -> Result<Self, RemoveError> {
-        let path = store.join("trash");
+        let path = store.join(Area::Trash.name());
         match rustix::fs::mkdir(path.as_path(), Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(refused("create", &path)(errno)),
@@ -174,10 +178,7 @@ impl Trash {
 
 impl From<RemoveError> for Failure {
     fn from(error: RemoveError) -> Self {
-        let mut message = error.to_string();
-        if let Some(source) = std::error::Error::source(&error) {
-            message = format!("{message}: {source}");
-        }
+        let message = with_causes(&error);
         let next = match error {
             RemoveError::Elsewhere { .. } | RemoveError::Replaced { .. } => {
                 "look at it yourself; pactify removes only the directory that it made"
@@ -187,9 +188,6 @@ impl From<RemoveError> for Failure {
         Self::new(FailureCode::StoreUnavailable, neutral(&message), next)
     }
 }
-
-const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
 fn refused(action: &'static str, path: &AbsPath) -> impl FnOnce(Errno) -> RemoveError {
     let path = path.as_path().to_owned();

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use pactify_engine::env::{Env, EnvError};
 use pactify_engine::log::{self, Stderr};
+use pactify_engine::process::detach;
 
 /// Runs a job's host, if this process was started as one. To be called before anything else: a host wants none of
 /// what a front end sets up.
@@ -13,13 +14,16 @@ pub fn become_host() -> Option<ExitCode> {
     pactify_engine::host::reenter(&arguments)
 }
 
-/// Reads the environment and starts the log of `program`. A panic becomes a line of the log from here on.
+/// Keeps what the caller left open from our children, reads the environment and starts the log of `program`.
 ///
 /// # Errors
 /// When there is no home directory, or `PACTIFY_HOME` is unusable.
 pub fn begin(program: &str, stderr: Stderr) -> Result<Env, EnvError> {
+    let sealed = detach::seal_descriptors();
     let env = Env::from_process()?;
     log::start(&env, program, stderr);
-    log::log_panics();
+    if let Err(error) = sealed {
+        tracing::warn!(%error, "programs that are started here may inherit the editor's open files");
+    }
     Ok(env)
 }

@@ -289,7 +289,7 @@ local M = {}
 ---@field id string Its id.
 ---@field title string The brief's first line.
 ---@field harness string The harness.
----@field model? string The model asked for, if one was.
+---@field model? string The model that the harness says it uses, or else the one asked for.
 ---@field access pactify.Access Whether it may change files.
 ---@field repository string The checkout that results are applied to, as a `file:` URI.
 ---@field base pactify.BaseView What its tree started as.
@@ -348,7 +348,7 @@ local M = {}
 ---@field id string Its id.
 ---@field title string The brief's first line.
 ---@field harness string The harness.
----@field model? string The model asked for, if one was.
+---@field model? string The model that the harness says it uses, or else the one asked for.
 ---@field access pactify.Access Whether it may change files.
 ---@field repository string The checkout that results are applied to, as a `file:` URI.
 ---@field base pactify.BaseView What its tree started as.

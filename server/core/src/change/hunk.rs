@@ -29,9 +29,9 @@ pub fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-/// The runs of changed lines between two sides. `limit` bounds the time spent on finding a *small* diff.
+/// The runs of changed lines between two sides. After `deadline` the diff is finished coarsely.
 ///
-/// `now` is when the caller started: this crate has no clock of its own, so the deadline is passed in.
+/// This crate has no clock: the caller says when its [`DEADLINE`] is over.
 pub fn groups(old: &[&str], new: &[&str], deadline: Option<std::time::Instant>) -> Vec<Group> {
     let ops = match deadline {
         Some(deadline) => similar::capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(deadline)),

@@ -1,4 +1,4 @@
-//! Every command of the wire, once: its name, its typed twin, whether it changes anything.
+//! Every command of the wire, once: its name, its typed twin, the types of its argument and its results.
 //!
 //! The server registers these, the clients' constants are generated from them, and the documentation's table is
 //! checked against them.

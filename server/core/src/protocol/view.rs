@@ -5,10 +5,10 @@ use std::path::Path;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
-use super::{BaseView, JobDetail, JobSummary, WaitingView, words};
+use super::{JobDetail, JobSummary, words};
+use crate::AbsPath;
 use crate::job::JobSpec;
-use crate::job::state::{Host, JobState, SeenState};
-use crate::{AbsPath, display};
+use crate::job::state::{JobState, SeenState};
 
 /// What RFC 3986 leaves unescaped in a path.
 const PATH: &AsciiSet =
@@ -32,41 +32,12 @@ pub fn path_of_uri(uri: &str) -> Option<AbsPath> {
     AbsPath::new(std::ffi::OsString::from_vec(bytes)).ok()
 }
 
-/// One job as a list shows it.
-pub fn summary(spec: &JobSpec, state: &JobState, host: Host) -> JobSummary {
-    let attempt = state.attempt.as_ref();
-    JobSummary {
-        id: spec.id.to_string(),
-        title: spec.brief.title(),
-        harness: spec.harness.to_string(),
-        model: spec.model.clone(),
-        access: spec.access,
-        repository: file_uri(spec.repository.worktree.as_path()),
-        base: BaseView { kind: spec.base.kind, commit: spec.base.commit.to_string() },
-        state: state.seen(host),
-        outcome: state.ended().map(|ended| ended.outcome),
-        disposition: state.disposition,
-        created_at: spec.created_at,
-        started_at: state.started_at,
-        ended_at: state.ended_at,
-        activity: state.activity.clone(),
-        waiting: attempt.and_then(|attempt| attempt.waiting.as_ref()).map(|waiting| WaitingView {
-            request_id: waiting.request.clone(),
-            title: display::neutral(&waiting.title).into_owned(),
-            since: waiting.since,
-        }),
-        changes: state.result.as_ref().map(|result| result.totals),
-        usage: attempt.and_then(|attempt| attempt.usage),
-        notices: state.notices.clone(),
-    }
-}
-
-/// One job, whole.
-pub fn detail(spec: &JobSpec, state: &JobState, host: Host) -> JobDetail {
+/// One job, whole: its summary and what only its spec and state tell.
+pub fn detail(summary: JobSummary, spec: &JobSpec, state: &JobState) -> JobDetail {
     let attempt = state.attempt.as_ref();
     let ended = state.ended();
     let mut detail = JobDetail {
-        summary: summary(spec, state, host),
+        summary,
         brief: spec.brief.as_str().to_owned(),
         worktree: state.tree.as_ref().map(|tree| file_uri(tree.path.as_path())),
         session: attempt.and_then(|attempt| attempt.session.clone()),

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::ApplyId;
 use super::commit::Stopped;
+use crate::causes::with_causes;
 use crate::store::StoreError;
 
 /// Why an apply did not happen. After every variant but [`ApplyError::NotRolledBack`] the checkout is as it was.
@@ -129,7 +130,7 @@ impl From<Stopped> for ApplyError {
 
 impl From<ApplyError> for Failure {
     fn from(error: ApplyError) -> Self {
-        let message = with_source(&error);
+        let message = with_causes(&error);
         let retry = "close what uses the path, or free it, and apply again";
         match error {
             ApplyError::Conflicts(conflicts) => {
@@ -207,11 +208,4 @@ fn summary(conflicts: &[Conflict]) -> String {
 
 fn holder_text(holder: Option<u32>) -> String {
     holder.map_or_else(|| "another process".into(), |pid| format!("process {pid}"))
-}
-
-fn with_source(error: &ApplyError) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }

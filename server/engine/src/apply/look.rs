@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::disk::At;
 use super::observe::Current;
 use super::tree::kind_name;
+use crate::disk::SAFE;
 use crate::hash::Algorithm;
 
 /// What a look finds.
@@ -143,8 +144,7 @@ fn look_at_file(at: At<'_>, algorithm: Algorithm) -> Seen {
 }
 
 fn open_file(dir: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<(File, Stat)> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let file = rustix::fs::openat(dir, name, flags, Mode::empty())?;
+    let file = rustix::fs::openat(dir, name, OFlags::RDONLY | SAFE, Mode::empty())?;
     let stat = rustix::fs::fstat(&file)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok((file.into(), stat)),

@@ -10,8 +10,7 @@ use pactify_core::{AbsPath, RepoPath};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
+use crate::disk::DIRECTORY;
 
 /// The top of a checkout.
 #[derive(Debug)]

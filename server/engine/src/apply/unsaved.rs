@@ -17,6 +17,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 use serde::{Deserialize, Serialize};
 
 use super::lock::identity_of;
+use crate::causes::with_causes;
 use crate::disk::{Dir, DiskError};
 use crate::process::ProcessIdentity;
 use crate::store::{Area, Store, StoreError};
@@ -143,7 +144,7 @@ pub enum UnsavedError {
 impl From<UnsavedError> for pactify_core::Failure {
     fn from(error: UnsavedError) -> Self {
         use pactify_core::FailureCode;
-        let message = error.to_string();
+        let message = with_causes(&error);
         match error {
             UnsavedError::Store(error) => error.into(),
             UnsavedError::Identity(_) | UnsavedError::Encode(_) => Self::internal(message),

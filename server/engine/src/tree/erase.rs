@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::DIRECTORY;
+use crate::disk::DIRECTORY;
 
 /// What an erasure did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use pactify_core::display::neutral;
 use pactify_core::{Failure, FailureCode};
 
 use super::{GitError, Stage};
+use crate::causes::with_causes;
 
 impl GitError {
     /// As it is told to people, when it happened during `stage`.
@@ -83,13 +84,7 @@ impl GitError {
 impl From<GitError> for Failure {
     fn from(error: GitError) -> Self {
         let (code, next) = error.code_and_next();
-        let mut message = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(source) = cause {
-            message = format!("{message}: {source}");
-            cause = source.source();
-        }
-        Self::new(code, neutral(&message), next)
+        Self::new(code, neutral(&with_causes(&error)), next)
     }
 }
 
