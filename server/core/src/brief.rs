@@ -1,7 +1,9 @@
 //! The brief: what a person asks of an agent.
 //!
-//! A bounded, non-empty text with a title for lists. Front matter of `*.brief.md` documents is read by a later
-//! module; a brief is never interpreted as a command.
+//! A bounded, non-empty text with a title for lists. A brief is never interpreted as a
+//! command, and has no front matter.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +13,7 @@ use crate::display;
 pub const MAX_BYTES: usize = 256 * 1024;
 
 /// A task in the person's words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Brief(String);
 
@@ -56,6 +58,13 @@ impl Brief {
     }
 }
 
+/// Its size: whatever prints a value that holds a brief must not print what the person wrote.
+impl fmt::Debug for Brief {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Brief({} bytes)", self.0.len())
+    }
+}
+
 impl TryFrom<String> for Brief {
     type Error = BriefError;
 
@@ -78,6 +87,11 @@ mod tests {
     fn the_title_is_the_first_line_for_people() {
         assert_eq!(Brief::new("\n# Fix the parser\n\nIt fails.").unwrap().title(), "Fix the parser");
         assert_eq!(Brief::new("x".repeat(100)).unwrap().title().chars().count(), 72);
+    }
+
+    #[test]
+    fn printing_it_does_not_tell_it() {
+        assert_eq!(format!("{:?}", Brief::new("Fix the secret thing").unwrap()), "Brief(20 bytes)");
     }
 
     #[test]

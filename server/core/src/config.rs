@@ -2,7 +2,8 @@
 //!
 //! [`RawConfig`] is the file; [`Settings`] has every default filled in and every value checked. A repository's own
 //! files never get here: they may not choose an executable or a command. Finding and reading the file is the
-//! engine's work; the reference for people (`docs/configuration.md`) is generated from these types' documentation.
+//! engine's work; the reference for people is `docs/configuration.md`, whose example is held against these
+//! types by `cargo xtask tidy`.
 
 use std::collections::BTreeMap;
 

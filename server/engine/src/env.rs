@@ -11,6 +11,7 @@ pub mod randomness;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -25,12 +26,19 @@ pub use self::randomness::Randomness;
 pub type Variables = BTreeMap<OsString, OsString>;
 
 /// Everything a process knows about its surroundings.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Env {
     variables: Variables,
     directories: Directories,
     clock: Clock,
     randomness: Randomness,
+}
+
+/// Without the variables: their values may be secrets.
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Env").field("directories", &self.directories).finish_non_exhaustive()
+    }
 }
 
 impl Env {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use pactify_core::harness::{Harness, HarnessSettings};
 use pactify_core::{AbsPath, Failure, FailureCode, display};
 
+use crate::causes::with_causes;
 use crate::env::Env;
 use crate::process::run::Overflow;
 use crate::process::{EnvPolicy, Invocation, Limits};
@@ -95,7 +96,11 @@ fn probe(
     invocation.run(&[], &limits).map_err(|error| {
         Failure::new(
             FailureCode::HarnessIncompatible,
-            format!("{executable} did not answer {:?}: {}", arguments.join(" "), display::neutral(&error.to_string())),
+            format!(
+                "{executable} did not answer {:?}: {}",
+                arguments.join(" "),
+                display::neutral(&with_causes(&error))
+            ),
             "run it in a terminal to see what is wrong with it",
         )
     })

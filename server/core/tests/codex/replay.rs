@@ -3,6 +3,8 @@
 //! `tests/fixtures/codex/<name>.jsonl` is a run's standard output, `<name>.stderr` its standard error (left out when
 //! there was nothing but the line about standard input).
 
+#![expect(clippy::disallowed_methods, reason = "a recorded run is a file")]
+
 use std::fmt::Write as _;
 
 use pactify_core::harness::codex::Codex;
@@ -43,7 +45,6 @@ const SETTINGS: &[(&str, &str)] = &[
     ("fail_e401_noretry", "model_provider = \"mock\"\nmodel_providers.mock.env_key = \"MOCK_KEY\""),
 ];
 
-#[expect(clippy::disallowed_methods, reason = "a recorded run is a file")]
 fn fixture(name: &str) -> Option<String> {
     std::fs::read_to_string(format!("{}/tests/fixtures/codex/{name}", env!("CARGO_MANIFEST_DIR"))).ok()
 }

@@ -49,7 +49,7 @@ impl Directories {
         &self.home
     }
 
-    /// Where jobs, graphs and quarantined credentials live.
+    /// Where jobs and everything about them live.
     #[must_use]
     pub fn pactify_home(&self) -> &AbsPath {
         &self.pactify_home

@@ -9,6 +9,7 @@
 //! set on it afterwards by the launch plan; the [`Marker`] is set last.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 
 use pactify_core::JobId;
@@ -43,7 +44,7 @@ pub enum Pattern {
 }
 
 /// The environment of a child.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct ChildEnv(Variables);
 
 /// The mark every process of a job carries in its environment: `PACTIFY_JOB=<id>`.
@@ -207,6 +208,13 @@ impl ChildEnv {
     }
 }
 
+/// The names only: values may be secrets.
+impl fmt::Debug for ChildEnv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
 impl Marker {
     /// The variable that holds it.
     pub const NAME: &str = "PACTIFY_JOB";
@@ -224,8 +232,8 @@ impl Marker {
     }
 }
 
-impl std::fmt::Display for Marker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Marker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", Self::NAME, self.0.as_str())
     }
 }
