@@ -54,7 +54,7 @@ fn open_log(job: &JobDir) -> Result<File, DiskError> {
     match job.dir().file(names::HOST_LOG, Open::AppendOrCreate) {
         Err(DiskError::WrongKind { found, .. }) => {
             if found == Kind::Directory {
-                let aside = format!("{names::HOST_LOG}.directory");
+                let aside = format!("{}.directory", names::HOST_LOG);
                 job.dir().rename_new(names::HOST_LOG, job.dir(), &aside)?;
             } else {
                 job.dir().remove(names::HOST_LOG)?;

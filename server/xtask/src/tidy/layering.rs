@@ -11,37 +11,45 @@ const CORE: &str = "server/core/Cargo.toml";
 
 /// For each module of the engine, the others that it may use.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("apply", &["disk", "hash", "process", "store"]),
+    ("apply", &["causes", "disk", "hash", "process", "store"]),
+    ("causes", &[]),
     ("config", &["env"]),
     ("disk", &[]),
     ("env", &[]),
-    ("git", &["env", "hash", "job_dir", "process", "tree"]),
-    ("harness", &["env", "process"]),
+    ("git", &["causes", "env", "hash", "job_dir", "process", "tree"]),
+    ("harness", &["causes", "env", "process"]),
     ("hash", &[]),
-    ("host", &["config", "disk", "env", "git", "harness", "job_dir", "journal", "log", "process", "store", "tree"]),
+    (
+        "host",
+        &["causes", "config", "disk", "env", "git", "harness", "job_dir", "journal", "log", "process", "store", "tree"],
+    ),
     ("job_dir", &["disk"]),
-    ("jobs", &["apply", "config", "env", "git", "harness", "host", "job_dir", "journal", "store", "tree"]),
+    (
+        "jobs",
+        &[
+            "apply", "causes", "config", "env", "git", "harness", "host", "job_dir", "journal", "process", "store",
+            "tree",
+        ],
+    ),
     ("journal", &["disk", "job_dir"]),
     ("lib", &[]),
     ("log", &["env"]),
-    ("patch_file", &[]),
     ("process", &["env"]),
     ("store", &["disk", "job_dir", "journal"]),
-    ("tree", &[]),
+    ("tree", &["causes", "disk", "store"]),
 ];
 
 /// What front ends may use of the engine.
-const OPEN: [&str; 5] = ["env", "host::reenter", "jobs", "log", "patch_file"];
+const OPEN: [&str; 5] = ["env", "host::reenter", "jobs", "log", "process::detach"];
 
 /// What core may build on: nothing that has effects.
-const PURE: [&str; 11] = [
+const PURE: [&str; 10] = [
     "jiff",
     "percent-encoding",
     "regex",
     "schemars",
     "serde",
     "serde_json",
-    "sha2",
     "similar",
     "thiserror",
     "toml",
