@@ -107,6 +107,11 @@ impl JobDir {
         self.path().join(names::SOCKET)
     }
 
+    /// The host's own log.
+    pub fn host_log(&self) -> AbsPath {
+        self.path().join(names::HOST_LOG)
+    }
+
     /// The journal.
     pub fn journal(&self) -> AbsPath {
         self.path().join(names::JOURNAL)
