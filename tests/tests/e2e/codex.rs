@@ -126,6 +126,38 @@ fn what_codex_edits_and_runs_is_previewed_and_applied() -> Result<()> {
 }
 
 #[test]
+fn a_resumed_job_goes_on_in_its_session_and_its_tree() -> Result<()> {
+    let stage = Stage::playing(&json!([
+        {"edit": {"path": "first.txt", "content": "1\n"}},
+        {"message": "First done.", "usage": usage(1000)},
+        {"edit": {"path": "second.txt", "content": "2\n"}},
+        {"message": "Second done.", "usage": usage(300)},
+    ]))?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let job = editor.delegate("Write the first file.", &json!({}))?;
+    let first = editor.until(&job, "finished")?;
+    assert_eq!(first["finalMessage"], "First done.", "{first:#}");
+
+    editor.run("resume", &json!({"jobId": job, "message": "Now the second one."}))?;
+    let second = editor.until(&job, "finished")?;
+    assert_eq!((&second["outcome"], &second["attempt"]), (&json!("succeeded"), &json!(2)), "{second:#}");
+    assert_eq!((&second["finalMessage"], &second["session"]), (&json!("Second done."), &first["session"]));
+    assert_eq!(second["changes"]["files"], 2, "the tree is the first attempt's: {second:#}");
+    let asked = stage.provider.requests().last().context("nothing was asked")?.body.to_string();
+    for words in ["Write the first file.", "First done.", "Now the second one."] {
+        assert!(asked.contains(words), "the model hears the whole session, and so {words:?}");
+    }
+    // codex counts over the session, pactify over the attempt.
+    let tokens = |status: &Value| status["usage"]["outputTokens"].as_u64();
+    assert!(tokens(&second) < tokens(&first), "{first:#}\n{second:#}");
+
+    editor.apply(&job)?;
+    assert_eq!((repository.read("first.txt")?, repository.read("second.txt")?), ("1\n".into(), "2\n".into()));
+    Ok(())
+}
+
+#[test]
 fn a_read_only_job_that_is_told_to_write_writes_nothing_and_says_so() -> Result<()> {
     let stage = Stage::playing(&json!([
         {"edit": {"path": "hello.txt", "content": "hello\n"}},
@@ -188,6 +220,11 @@ fn a_codex_that_is_killed_leaves_nothing_behind() -> Result<()> {
     assert_leaves_no_mount_points(&stage, &job)?;
     assert_eq!(status["changes"]["files"], 2, "{status:#}");
     Ok(())
+}
+
+/// What an answer of this many tokens counts.
+fn usage(output: u64) -> Value {
+    json!({"input_tokens": 10, "output_tokens": output, "total_tokens": output + 10})
 }
 
 /// An edit, then a command that does not end by itself.
