@@ -12,7 +12,7 @@ pub(super) struct Tally {
 impl Tally {
     /// Adds up the summaries of nextest (one) and of cargo's own runner (one for each binary).
     pub(super) fn read(said: &str) -> Self {
-        let summaries = said.lines().map(str::trim_start).filter(|line| is_summary(line));
+        let summaries = said.lines().filter(|line| is_summary(line));
         summaries.map(Self::of_summary).fold(Self::default(), Add::add)
     }
 
@@ -35,8 +35,9 @@ impl Add for Tally {
     }
 }
 
+/// What nextest quotes of a failed test is indented: cargo's own summaries aren't.
 fn is_summary(line: &str) -> bool {
-    line.starts_with("Summary [") || line.starts_with("test result: ")
+    line.trim_start().starts_with("Summary [") || line.starts_with("test result: ")
 }
 
 #[cfg(test)]
@@ -49,6 +50,11 @@ mod tests {
             ("     Summary [   0.012s] 3 tests run: 3 passed, 0 skipped\n", 3, 0),
             ("     Summary [ 12.5s] 9 tests run: 6 passed (1 slow), 2 failed, 1 timed out, 4 skipped\n", 6, 3),
             ("test result: FAILED. 5 passed; 1 failed; 0 ignored\ntest result: ok. 2 passed; 0 failed;\n", 7, 1),
+            (
+                "     Summary [ 1s] 2 tests run: 1 passed, 1 failed\n    test result: FAILED. 0 passed; 1 failed;\n",
+                1,
+                1,
+            ),
             ("I passed, 3 passed\n", 0, 0),
         ] {
             assert_eq!(Tally::read(said), Tally { passed, failed }, "{said}");
