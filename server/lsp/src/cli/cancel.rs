@@ -1,5 +1,7 @@
 //! `pactify sub cancel`: ends a job that is not over.
 
+use pactify_core::job::state::SeenState;
+
 use super::target::JobName;
 use super::{DONE, Ended, Terminal};
 
@@ -22,9 +24,12 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
         let job = self.job.find(terminal)?;
+        let before = terminal.jobs.status(&job)?.summary.state;
         let moved = terminal.jobs.cancel(&job)?;
         if self.json {
             terminal.output.json(&moved);
+        } else if before == SeenState::Finished {
+            terminal.output.note(&format!("{job} had ended before"));
         } else {
             terminal.output.text(&format!("cancelled {job}"));
         }

@@ -58,7 +58,9 @@ impl Args {
             PreviewFormat::Patch => print_patch(output, &preview),
         }
         if preview.truncated {
-            output.note("some of it was too long and is cut; `pactify sub export` has all of it");
+            output.note(
+                "some of it was too long and is cut; `pactify sub export --branch` makes a branch with all of it",
+            );
         }
         Ok(DONE)
     }
