@@ -13,8 +13,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{Step, prompt};
-use pactify_tests::editor::{Editor, use_scripted_agent};
+use pactify_tests::editor::{Editor, JOB, use_scripted_agent};
+use pactify_tests::rendezvous;
 use pactify_tests::sandbox::{Repository, Sandbox};
+use rustix::process::Pid;
 use serde_json::{Value, json};
 
 use foreign::Foreign;
@@ -172,7 +174,11 @@ fn jobs_of_newer_formats_are_listed_and_left_alone() -> Result<()> {
 #[test]
 fn a_summary_of_another_format_counts_as_absent() -> Result<()> {
     let sandbox = Sandbox::new()?;
-    let (editor, repository, job) = stage(&sandbox)?;
+    let (mut editor, repository, job) = stage(&sandbox)?;
+    // Its last act is to write the summary, after the job is seen as finished.
+    let host = editor.event(&job, "attemptStarted")?["host"]["pid"].as_i64().context("no pid")?;
+    let host = Pid::from_raw(i32::try_from(host)?).context("pid 0")?;
+    assert!(rendezvous::ends(host, JOB)?);
     drop(editor);
     let file = sandbox.pactify_home().join("jobs").join(&job).join("summary.json");
     let title = |sandbox: &Sandbox| -> Result<Value> {
