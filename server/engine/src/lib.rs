@@ -2,6 +2,9 @@
 //!
 //! Front ends call [`jobs::Jobs`]; everything else is below it. Decisions are not made here but in `pactify-core`.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("pactify runs on Linux only; on Windows, use WSL");
+
 pub mod apply;
 mod causes;
 pub mod config;

@@ -242,8 +242,8 @@ pub(super) fn no_sandbox() -> Failure {
     Failure::new(
         C::SandboxUnavailable,
         "codex's sandbox does not work on this machine",
-        "allow unprivileged user namespaces (in a container: a profile that permits them), and keep PACTIFY_HOME \
-         outside of /tmp and TMPDIR; `pactify sub doctor` repeats the check",
+        "allow unprivileged user namespaces (in a container: a profile that permits them), then retry; \
+         `pactify sub doctor` says whether the machine restricts them",
     )
 }
 
