@@ -1,0 +1,76 @@
+//! Starting a job, and moving one on.
+
+use crate::job::access::Access;
+use crate::job::outcome::Disposition;
+use crate::job::state::SeenState;
+use crate::job::{BaseKind, Isolation};
+
+use super::BriefSource;
+
+wire! {
+    /// Argument of `pactify.delegate`.
+    pub struct DelegateParams {
+        /// The task: a text, or a document to read it from.
+        pub brief: BriefSource,
+        /// The harness; the configured default when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub harness: Option<String>,
+        /// Whether it may change files; the configured default when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub access: Option<Access>,
+        /// What the job's tree starts as.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub base: Option<BaseKind>,
+        /// A `file:` URI in the repository: the only workspace folder when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub repository: Option<String>,
+        /// The model to ask for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub model: Option<String>,
+        /// How the tree is separated from the checkout.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub isolation: Option<Isolation>,
+        /// Seconds from launch to end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub timeout_seconds: Option<u64>,
+        /// Seconds without a sign of life.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub stall_seconds: Option<u64>,
+    }
+
+    /// Result of `pactify.delegate` and `pactify.retry`.
+    pub struct Delegated {
+        /// The new job.
+        pub job_id: String,
+        /// Its state: `queued`, unless its host was quick.
+        pub state: SeenState,
+        /// Where its tree will be.
+        pub worktree: String,
+        /// What the person should know at once: uncommitted changes that are not part of the job, for one.
+        pub notices: Vec<String>,
+    }
+
+    /// Argument of `pactify.resume`.
+    pub struct ResumeParams {
+        /// The job: finished, and not discarded.
+        pub job_id: String,
+        /// What its session is told.
+        pub message: String,
+    }
+
+    /// Argument of commands that take one job.
+    pub struct JobParams {
+        /// The job.
+        pub job_id: String,
+    }
+
+    /// Result of commands that move one job.
+    pub struct JobMoved {
+        /// The job.
+        pub job_id: String,
+        /// Where it stands now.
+        pub state: SeenState,
+        /// What became of its result.
+        pub disposition: Disposition,
+    }
+}
