@@ -185,6 +185,10 @@ pub enum Known {
         change_set: ChangeSetId,
         /// Whether nothing of it is left to apply.
         complete: bool,
+        /// The tree of what the person accepted so far: the base with every part that was ever applied. The next
+        /// apply is checked against it. Its objects are in the job's own store of accepted objects.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        accepted: Option<ObjectId>,
         /// The paths written, as they are shown.
         paths: Vec<String>,
     },
@@ -192,6 +196,9 @@ pub enum Known {
     Undone {
         /// Its number.
         apply: u32,
+        /// The tree of what is accepted now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        accepted: Option<ObjectId>,
     },
     /// The person gave the result up; the tree goes.
     Discarded,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::{AttemptReason, HostRecord, Known, ProcessRecord, Record, ResultRecord, TreeRecord, Usage};
 use super::outcome::{Disposition, Outcome};
-use crate::{AttemptNo, Failure, Seq};
+use crate::{AttemptNo, Failure, ObjectId, Seq};
 
 /// Where an attempt stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +68,10 @@ pub struct JobState {
     pub disposition: Disposition,
     /// The number of applies so far.
     pub applies: u32,
+    /// Those of them that were not taken back, oldest first.
+    pub standing: Vec<u32>,
+    /// The tree of what the person accepted so far, over all results; `None` when nothing ever was.
+    pub accepted: Option<ObjectId>,
     /// The job's tree, from the first attempt that made one until a discard.
     pub tree: Option<TreeRecord>,
     /// What the agent is doing, in a few words.
@@ -230,6 +234,16 @@ impl JobState {
         self.attempt.as_ref().map_or(AttemptNo::FIRST, |attempt| attempt.number.next())
     }
 
+    /// The disposition of a result that nobody applied whole.
+    fn undecided(&self) -> Disposition {
+        match (&self.accepted, &self.result) {
+            (None, _) => Disposition::Pending,
+            (Some(accepted), Some(result)) if *accepted == result.base_tree => Disposition::Pending,
+            (Some(accepted), Some(result)) if accepted == result.change_set.tree() => Disposition::Applied,
+            (Some(_), _) => Disposition::PartlyApplied,
+        }
+    }
+
     fn note(&mut self, record: &Record, known: &Known) {
         if let Known::AttemptStarted { reason, host } = known {
             self.open_attempt(record, *reason, host);
@@ -266,20 +280,27 @@ impl JobState {
             Known::TreeReady { tree } => self.tree = Some(tree.clone()),
             Known::Launched { .. } => self.started_at = self.started_at.or(Some(record.at)),
             Known::Captured { result } => {
-                if self.result.as_ref() != Some(result) {
-                    self.disposition = Disposition::Pending;
-                }
+                let new = self.result.as_ref() != Some(result);
                 self.result = Some(result.clone());
+                if new {
+                    self.disposition = self.undecided();
+                }
             }
             Known::AttemptEnded { .. } => {
                 self.ended_at = Some(record.at);
                 self.activity = None;
             }
-            Known::Applied { apply, complete, .. } => {
+            Known::Applied { apply, complete, accepted, .. } => {
                 self.applies = self.applies.max(*apply);
+                self.standing.push(*apply);
+                self.accepted.clone_from(accepted);
                 self.disposition = if *complete { Disposition::Applied } else { Disposition::PartlyApplied };
             }
-            Known::Undone { .. } => self.disposition = Disposition::Pending,
+            Known::Undone { apply, accepted } => {
+                self.standing.retain(|standing| standing != apply);
+                self.accepted.clone_from(accepted);
+                self.disposition = self.undecided();
+            }
             Known::Discarded => {
                 self.disposition = Disposition::Discarded;
                 self.tree = None;

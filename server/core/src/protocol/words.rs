@@ -178,7 +178,7 @@ pub fn event(event: &EventView) -> Option<String> {
         Known::VerificationStarted => "verifies its result".to_owned(),
         Known::AttemptEnded { outcome, .. } => format!("ended: {}", self::outcome(outcome)),
         Known::Applied { paths, .. } => format!("applied {} paths", paths.len()),
-        Known::Undone { apply } => format!("apply {apply} was undone"),
+        Known::Undone { apply, .. } => format!("apply {apply} was undone"),
         Known::Discarded => "discarded".to_owned(),
         Known::SessionStarted { .. }
         | Known::Reasoning { .. }

@@ -86,6 +86,7 @@ impl Jobs {
             apply: applied.apply.number,
             change_set: applied.change_set.clone(),
             complete: applied.complete,
+            accepted: None,
             paths: applied.written.iter().map(RepoPath::display).collect(),
         };
         let attempt = self.last_attempt(journal)?;

@@ -24,7 +24,13 @@ fn launched() -> Known {
 
 fn applied(apply: u32) -> Known {
     let tree: crate::ObjectId = "a".repeat(40).parse().unwrap();
-    Known::Applied { apply, change_set: crate::ChangeSetId::of_result_tree(tree), complete: true, paths: Vec::new() }
+    Known::Applied {
+        apply,
+        change_set: crate::ChangeSetId::of_result_tree(tree),
+        complete: true,
+        accepted: None,
+        paths: Vec::new(),
+    }
 }
 
 fn journal(events: impl IntoIterator<Item = (u32, Known)>) -> Vec<Record> {
@@ -110,7 +116,7 @@ fn any_event() -> impl Strategy<Value = (u32, Known)> {
         Just(ended(Outcome::Succeeded)),
         Just(ended(Outcome::Cancelled)),
         (1u32..4).prop_map(applied),
-        Just(Known::Undone { apply: 1 }),
+        Just(Known::Undone { apply: 1, accepted: None }),
         Just(Known::Discarded),
     ];
     (1u32..4, known)
@@ -188,4 +194,42 @@ fn every_phase_answers_every_trigger() {
         .filter_map(|(phase, trigger)| Some(format!("{phase:?} + {trigger:?} = {:?}", transition(*phase, *trigger)?)))
         .collect();
     insta::assert_snapshot!(table.join("\n"));
+}
+
+#[test]
+fn what_was_accepted_outlives_a_new_result_and_goes_with_an_undo() {
+    let id = |digit: &str| -> ObjectId { digit.repeat(40).parse().unwrap() };
+    let result = |tree: &str| Known::Captured {
+        result: ResultRecord {
+            change_set: crate::ChangeSetId::of_result_tree(id(tree)),
+            base_tree: id("0"),
+            totals: crate::change::Totals::default(),
+        },
+    };
+    let apply = |apply, accepted: &str| Known::Applied {
+        apply,
+        change_set: crate::ChangeSetId::of_result_tree(id("1")),
+        complete: false,
+        accepted: Some(id(accepted)),
+        paths: Vec::new(),
+    };
+    let mut events = vec![
+        (1, started(AttemptReason::Run)),
+        (1, result("1")),
+        (1, ended(Outcome::Succeeded)),
+        (1, apply(1, "a")),
+        (1, apply(2, "b")),
+        (1, Known::Undone { apply: 2, accepted: Some(id("a")) }),
+    ];
+    let state = JobState::fold(&journal(events.clone()));
+    assert_eq!((state.standing, state.accepted, state.applies), (vec![1], Some(id("a")), 2));
+    assert_eq!(state.disposition, Disposition::PartlyApplied);
+
+    events.extend([(2, started(AttemptReason::Resume)), (2, result("2")), (2, ended(Outcome::Succeeded))]);
+    let resumed = JobState::fold(&journal(events.clone()));
+    assert_eq!((resumed.accepted, resumed.disposition), (Some(id("a")), Disposition::PartlyApplied));
+
+    events.push((2, Known::Undone { apply: 1, accepted: Some(id("0")) }));
+    let undone = JobState::fold(&journal(events));
+    assert_eq!((undone.standing, undone.disposition), (vec![], Disposition::Pending));
 }

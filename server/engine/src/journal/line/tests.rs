@@ -48,7 +48,7 @@ fn events_that_are_too_long_are_cut_with_a_mark_and_stay_what_they_are() {
     let events: [(Event, &str); 4] = [
         (Known::Message { text: long.clone() }.into(), "bytes left out]"),
         (Known::CommandEnded { item: "i".into(), exit_code: Some(3), tail: long.clone() }.into(), "bytes left out]"),
-        (Known::Applied { apply: 1, change_set, complete: true, paths }.into(), "more left out]"),
+        (Known::Applied { apply: 1, change_set, complete: true, accepted: None, paths }.into(), "more left out]"),
         (Event::Unknown(serde_json::json!({"type": "new", "deep": {"text": long}})), "bytes left out]"),
     ];
     for (event, mark) in events {
