@@ -9,6 +9,7 @@ mod demo;
 mod pictures;
 mod repository;
 mod run;
+mod soak;
 mod test;
 mod tidy;
 mod tools;
@@ -29,6 +30,8 @@ enum Command {
     Demo,
     /// Take the documentation's pictures anew
     Pictures,
+    /// Run many jobs at once under random kills, and check that nothing is lost or left
+    Soak(soak::Arguments),
     /// Check everything that has to hold before a change lands
     Test(test::Arguments),
     /// Check the rules of the house that a machine can check
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Demo => demo::run(),
         Command::Pictures => pictures::run(),
+        Command::Soak(arguments) => soak::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Tidy(arguments) => tidy::run(&arguments),
         Command::Tools(arguments) => tools::run(&arguments),

@@ -33,11 +33,7 @@ impl Jobs {
         refuse_unless_shown(&job, &result, &journal, &params.change_set)?;
 
         let lock = RepositoryLock::acquire(self.store(), &result.spec.repository, BUSY)?;
-        for repaired in apply::recover(&lock)? {
-            tracing::warn!(apply = %repaired.apply, left = repaired.rolled_back.left.len(), "an interrupted apply was taken back");
-        }
-
-        self.record_finished(&mut journal, &lock)?;
+        self.settle(&mut journal, &lock)?;
 
         let unsaved = unsaved(self.store(), &result.spec.repository)?;
         let places = Places::from(&self.store().job(&job)?);
@@ -59,6 +55,23 @@ impl Jobs {
     /// Tells every other pactify process which files this editor holds unsaved text for, until this process ends.
     pub fn publish_unsaved(&self, paths: &[AbsPath]) -> Result<(), Failure> {
         Ok(self.publisher()?.publish(paths)?)
+    }
+
+    /// Makes sure that what is about to be given up is in the checkout whole or not at all.
+    pub(super) fn settle_applies(&self, repository: &RepositoryRecord, journal: &mut Journal) -> Result<(), Failure> {
+        if !repository.worktree.as_path().is_dir() {
+            return Ok(());
+        }
+        let lock = RepositoryLock::acquire(self.store(), repository, BUSY)?;
+        self.settle(journal, &lock)
+    }
+
+    /// Takes interrupted applies back, and records completed ones.
+    fn settle(&self, journal: &mut Journal, lock: &RepositoryLock) -> Result<(), Failure> {
+        for repaired in apply::recover(lock)? {
+            tracing::warn!(apply = %repaired.apply, left = repaired.rolled_back.left.len(), "an interrupted apply was taken back");
+        }
+        self.record_finished(journal, lock)
     }
 
     /// Deletes what was kept for undoing the job's applies. What cannot be deleted stays, and is in nobody's way.

@@ -78,6 +78,8 @@ impl Jobs {
         let mut journal = self.own(job, "discard")?;
         if journal.state().disposition != Disposition::Discarded {
             let attempt = self.last_attempt(&journal)?;
+            let repository = self.store().job(job)?.spec()?.repository.clone();
+            self.settle_applies(&repository, &mut journal)?;
             let places = Places::of(&self.store().jobs(), job.clone());
             let trash = Trash::open(self.store().home())?;
             // Before the registration goes: a linked worktree is told apart by it.
@@ -89,7 +91,7 @@ impl Jobs {
                 trash.take(&ours)?;
             }
             journal.append(self.env().now(), attempt, Known::Discarded)?;
-            self.forget_applies(&self.store().job(job)?.spec()?.repository, &journal, job);
+            self.forget_applies(&repository, &journal, job);
             self.remove_patch_file(job)?;
             // What cannot be unlinked stays in the trash, out of everybody's way.
             trash.empty()?;

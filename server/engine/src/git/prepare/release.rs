@@ -17,7 +17,11 @@ impl Git {
     /// Removes a ref of the person's repository, if it is there, running no hook.
     pub(super) fn delete_ref(&self, repository: &RepositoryRecord, name: &str) -> Result<(), GitError> {
         let arguments = ["--no-deref", "-d", name];
-        self.run(&Call::new(Verb::UpdateRef, Place::Person(&shared(repository))).args(arguments)).map(drop)
+        self.run(&Call::new(Verb::UpdateRef, Place::Person(&shared(repository))).args(arguments))?;
+        // git leaves the directory. Not empty, or not there: another job's ref is in it, or refs are no files.
+        let ours = repository.common_dir.join("refs").join("pactify");
+        let _ = rustix::fs::unlinkat(rustix::fs::CWD, ours.as_path(), rustix::fs::AtFlags::REMOVEDIR);
+        Ok(())
     }
 
     /// Ends what a job's tree has in the person's repository: the ref that keeps its base, and a linked tree's
