@@ -93,6 +93,13 @@ pub enum Note {
         /// How many files it has.
         files: u64,
     },
+    /// A submodule of the base in which the job changed files: they are not included.
+    Submodule {
+        /// Its top.
+        path: RepoPath,
+        /// How many of its files are not what it was filled with.
+        files: u64,
+    },
     /// A pipe, socket or device: never captured.
     SpecialFile {
         /// Where.

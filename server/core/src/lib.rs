@@ -16,6 +16,7 @@ pub mod failure;
 pub mod harness;
 pub mod id;
 pub mod job;
+pub mod lfs;
 pub mod path;
 pub mod protocol;
 pub mod redact;

@@ -4,6 +4,7 @@
 //! - [`examine`]: from a folder to a repository's recorded facts, or a typed refusal.
 //! - [`prepare`]: a job's tree with a git directory of its own; [`manifest`] remembers what was put there.
 //! - [`capture`]: from the tree that a dead job left to objects of our own; [`change_set`] tells them from the base.
+//! - [`lfs`]: contents of files in Git LFS, from the local store.
 //! - [`checkout_form`]: what a checkout holds for stored contents (line endings, encodings), and back.
 //! - [`objects`]: contents by id.
 //! - [`export`]: a result as a patch, or as a branch of the person's repository.
@@ -27,6 +28,8 @@ mod config;
 mod conversion;
 mod error;
 mod ignores;
+mod included;
+mod lfs;
 mod listing;
 mod read;
 mod version;
@@ -42,7 +45,7 @@ pub use self::error::{GitError, Stage};
 pub use self::examine::Examined;
 pub use self::objects::Objects;
 pub use self::places::Places;
-pub use self::prepare::{Notice, Prepared};
+pub use self::prepare::{Notice, Prepared, Wanted};
 pub use self::version::Version;
 
 /// The git program, found and checked once.

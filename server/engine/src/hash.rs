@@ -75,6 +75,31 @@ impl State {
     }
 }
 
+/// The SHA-256, in hex, of the `size` bytes that `from` yields, each piece of which goes through `piece` as well; `None`
+/// when it yields another number of them.
+pub(crate) fn sha256(
+    size: u64,
+    from: &mut impl Read,
+    mut piece: impl FnMut(&[u8]) -> std::io::Result<()>,
+) -> std::io::Result<Option<String>> {
+    let mut state = sha2::Sha256::new();
+    let mut buffer = vec![0; usize::try_from(size).unwrap_or(usize::MAX).clamp(1, 1 << 18)];
+    let mut left = size;
+    loop {
+        let read = match from.read(&mut buffer) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        if read == 0 {
+            return Ok((left == 0).then(|| hex(&state.finalize())));
+        }
+        let Some(rest) = left.checked_sub(read as u64) else { return Ok(None) };
+        left = rest;
+        state.update(&buffer[..read]);
+        piece(&buffer[..read])?;
+    }
+}
+
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {

@@ -35,6 +35,15 @@ pub trait Canonical: Sync {
     /// When the conversion cannot be made.
     fn to_checkout(&self, path: &RepoPath, object: &ObjectId) -> io::Result<Option<Vec<u8>>>;
 
+    /// Whether a checkout would hold other bytes at `path` than those of the stored `object`. May be known where
+    /// [`Canonical::to_checkout`] cannot give them.
+    ///
+    /// # Errors
+    /// When that cannot be told.
+    fn is_converted(&self, path: &RepoPath, object: &ObjectId) -> io::Result<bool> {
+        Ok(self.to_checkout(path, object)?.is_some())
+    }
+
     /// Whether the executable bits of the checkout's files mean anything (`core.fileMode`).
     fn trusts_executable_bit(&self) -> bool {
         true
@@ -100,7 +109,7 @@ pub(super) fn checkout_form(
     if let Some((found, stored)) = found
         && found.mode.is_file()
         && found.object == stored.object
-        && canonical.to_checkout(path, &found.object)?.is_some()
+        && canonical.is_converted(path, &found.object)?
     {
         return Ok(None);
     }

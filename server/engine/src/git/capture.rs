@@ -23,11 +23,14 @@ use pactify_core::job::{Base, RepositoryRecord};
 use pactify_core::{AbsPath, ObjectId, RepoPath};
 use rustix::fs::Mode;
 
+pub(super) use self::entry::{DIRECTORY, open_below};
+
 use super::change_set::{totals, write_notes};
 use super::command::Place;
 use super::config::{Layout, Rules, object_directories};
 use super::error::GitError;
 use super::ignores::Ignores;
+use super::included::Included;
 use super::listing::{Listed, Listing};
 use super::manifest::Manifest;
 use super::prepare::remove;
@@ -73,7 +76,8 @@ impl Git {
         let root = open_recorded(tree)?;
         let manifest = Manifest::read(&places.manifest())?;
         let previous = SetAside::of(places)?;
-        let result_tree = self.capture_into(&places.capture(), &root, repository, base, &manifest)?;
+        let included = Included::read(&places.included());
+        let result_tree = self.capture_into(&places.capture(), &root, repository, base, &manifest, &included)?;
         let captured = self.describe(&places.capture(), base, &result_tree)?;
         previous.replace()?;
         Ok(captured)
@@ -86,13 +90,14 @@ impl Git {
         repository: &RepositoryRecord,
         base: &Base,
         manifest: &Manifest,
+        included: &Included,
     ) -> Result<ObjectId, GitError> {
         let rules = &manifest.header.rules;
         create(capture, repository, base, rules)?;
         let place = Place::Private { git_dir: capture, work_tree: None, index: None };
         let listing = self.list(place, &base.tree)?;
         let ignores = self.ignores(place, &listing, rules)?;
-        let mut findings = walk::Walk::new(root, &listing, manifest, &ignores).run()?;
+        let mut findings = walk::Walk::new(root, &listing, manifest, &ignores, included).run()?;
 
         let mut outcomes = store::Store::open(self, capture, root, base, &listing, rules)?.take(&mut findings)?;
         outcomes.extend(findings.deleted(&listing, manifest).map(|path| (path, None)));
@@ -110,13 +115,16 @@ impl Git {
         Ok(Captured { result, change_set })
     }
 
-    fn ignores(&self, place: Place<'_>, listing: &Listing, rules: &Rules) -> Result<Ignores, GitError> {
+    /// The ignore rules of a tree and of the person.
+    pub(super) fn ignores(&self, place: Place<'_>, listing: &Listing, rules: &Rules) -> Result<Ignores, GitError> {
         let mut ignores =
             Ignores::new(&rules.info_exclude, &rules.global_ignores, rules.is_on("core.ignorecase", false));
         let (paths, objects): (Vec<_>, Vec<_>) =
             listing.files_called(b".gitignore").map(|(path, entry)| (path, &entry.object)).unzip();
-        for (path, text) in paths.iter().zip(self.contents(place, &objects)?) {
-            ignores.add(path, &String::from_utf8_lossy(&text));
+        for (path, text) in paths.iter().zip(self.contents_there(place, &objects)?) {
+            if let Some(text) = text {
+                ignores.add(path, &String::from_utf8_lossy(&text));
+            }
         }
         Ok(ignores)
     }

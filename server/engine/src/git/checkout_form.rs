@@ -5,6 +5,9 @@
 //! converted, this costs two git calls at most. Where something is, all of its contents are converted together
 //! beforehand, in a [`Stage`]; git is asked again only for files that hold neither side of their change.
 //!
+//! A file in Git LFS counts as its pointer: an untouched one equals the base, whatever its content. Where a result
+//! holds a pointer, a checkout gets the content behind it from the repository's local store, or the apply is refused.
+//!
 //! git's exception for files that were stored with CRLF needs their base entry, which it is given for the change set's
 //! contents only; a file that holds neither side differs from both with or without it.
 
@@ -14,15 +17,17 @@ use std::io;
 
 use pactify_core::change::{Change, ChangeSet, Entry};
 use pactify_core::job::Base;
+use pactify_core::lfs::{MAX_POINTER_BYTES, Pointer, is_pointer};
 use pactify_core::path::rules::WritablePath;
 use pactify_core::{AbsPath, ObjectId, RepoPath};
 
 use super::command::Place;
 use super::conversion::{Keep, Stage, below};
 use super::error::GitError;
+use super::lfs::{self, LocalStore};
 use super::listing::{Listed, Listing};
 use super::manifest::Header;
-use super::{Git, Places};
+use super::{Git, Objects, Places};
 use crate::hash::Algorithm;
 
 /// Above this number of directories, listing all of the base is cheaper than picking from it.
@@ -33,6 +38,16 @@ const FEW_DIRECTORIES: usize = 200;
 pub struct CheckoutForm {
     trusts_executable_bit: bool,
     conversion: Option<Conversion>,
+    in_lfs: Option<InLfs>,
+}
+
+/// The paths in Git LFS.
+#[derive(Debug)]
+struct InLfs {
+    paths: BTreeSet<RepoPath>,
+    store: LocalStore,
+    objects: Objects,
+    algorithm: Algorithm,
 }
 
 /// The conversion of those paths that have one.
@@ -63,17 +78,25 @@ impl Git {
     /// # Errors
     /// When the job's records or the base cannot be read, or git cannot convert.
     pub fn checkout_form(&self, places: &Places, base: &Base, set: &ChangeSet) -> Result<CheckoutForm, GitError> {
-        let rules = Header::read(&places.manifest())?.rules;
+        let Header { rules, lfs_store, .. } = Header::read(&places.manifest())?;
         let trusts_executable_bit = rules.is_on("core.filemode", true);
         let capture = places.capture();
         let changes: Vec<&Change> = set.changes.iter().filter(|change| is_convertible(change)).collect();
         let place = Place::Private { git_dir: &capture, work_tree: None, index: None };
         let attributes = self.attributes_above(place, &base.tree, changes.iter().map(|change| &change.path))?;
-        let conversion = match Stage::open(self, &capture, &attributes, &rules)? {
-            None => None,
-            Some(stage) => Conversion::of(stage, &changes, Algorithm::of(&base.tree))?,
-        };
-        Ok(CheckoutForm { trusts_executable_bit, conversion })
+        let mut form = CheckoutForm { trusts_executable_bit, conversion: None, in_lfs: None };
+        let Some(stage) = Stage::open(self, &capture, &attributes, &rules)? else { return Ok(form) };
+        let algorithm = Algorithm::of(&base.tree);
+        let paths = stage.in_lfs(changes.iter().map(|change| &change.path))?;
+        if !paths.is_empty() {
+            let store = LocalStore::at(lfs_store.unwrap_or_else(|| capture.join("lfs")));
+            let objects = self.objects(&capture, &base.tree)?;
+            form.in_lfs = Some(InLfs { paths, store, objects, algorithm });
+        }
+        let in_lfs = |path: &RepoPath| form.in_lfs.as_ref().is_some_and(|lfs| lfs.paths.contains(path));
+        let changes: Vec<&Change> = changes.into_iter().filter(|change| !in_lfs(&change.path)).collect();
+        form.conversion = Conversion::of(stage, &changes, algorithm)?;
+        Ok(form)
     }
 
     /// The `.gitattributes` of a tree that have a say about `paths`; perhaps others, too.
@@ -102,15 +125,33 @@ impl CheckoutForm {
     /// # Errors
     /// When git cannot be run.
     pub fn stored(&self, path: &RepoPath, bytes: &[u8]) -> Result<Option<ObjectId>, GitError> {
-        self.conversion(path).map_or(Ok(None), |conversion| conversion.stored(path, bytes))
+        match self.in_lfs(path) {
+            Some(lfs) => lfs.stored(path, bytes),
+            None => self.conversion(path).map_or(Ok(None), |conversion| conversion.stored(path, bytes)),
+        }
     }
 
     /// What a checkout would hold at `path` for the stored `object`; `None` when that is its bytes as they are.
     ///
     /// # Errors
-    /// When the object is not there, or git cannot be run.
+    /// When the object is not there, or git cannot be run; [`GitError::LfsContentMissing`].
     pub fn checked_out(&self, path: &RepoPath, object: &ObjectId) -> Result<Option<Vec<u8>>, GitError> {
-        self.conversion(path).map_or(Ok(None), |conversion| conversion.checked_out(path, object))
+        match self.in_lfs(path) {
+            Some(lfs) => lfs.checked_out(path, object),
+            None => self.conversion(path).map_or(Ok(None), |conversion| conversion.checked_out(path, object)),
+        }
+    }
+
+    /// Whether a checkout would hold other bytes at `path` than those of the stored `object`. Known also where those
+    /// bytes are not.
+    ///
+    /// # Errors
+    /// When the object is not there, or git cannot be run.
+    pub fn is_converted(&self, path: &RepoPath, object: &ObjectId) -> Result<bool, GitError> {
+        match self.in_lfs(path) {
+            Some(lfs) => Ok(lfs.pointer(object)?.is_some()),
+            None => Ok(self.checked_out(path, object)?.is_some()),
+        }
     }
 
     /// Whether the executable bits of the checkout's files mean anything (`core.fileMode`).
@@ -118,8 +159,40 @@ impl CheckoutForm {
         self.trusts_executable_bit
     }
 
+    fn in_lfs(&self, path: &RepoPath) -> Option<&InLfs> {
+        self.in_lfs.as_ref().filter(|lfs| lfs.paths.contains(path))
+    }
+
     fn conversion(&self, path: &RepoPath) -> Option<&Conversion> {
         self.conversion.as_ref().filter(|conversion| conversion.affected.contains(path))
+    }
+}
+
+impl InLfs {
+    fn stored(&self, path: &RepoPath, bytes: &[u8]) -> Result<Option<ObjectId>, GitError> {
+        let pointer = lfs::stored(bytes).map_err(GitError::io("read", path.display()))?;
+        Ok(pointer.map(|pointer| self.algorithm.blob(pointer.as_bytes())))
+    }
+
+    fn checked_out(&self, path: &RepoPath, object: &ObjectId) -> Result<Option<Vec<u8>>, GitError> {
+        let Some(blob) = self.pointer(object)? else { return Ok(None) };
+        let missing = |why: &str| GitError::LfsContentMissing { path: path.clone(), why: why.to_owned() };
+        let pointer = Pointer::parse(&blob).ok_or_else(|| missing("its form is not the one that git-lfs writes"))?;
+        if pointer.size > lfs::MAX_APPLIED_BYTES {
+            return Err(missing(&format!("its content has {} bytes, which is too much for an apply", pointer.size)));
+        }
+        let content = self.store.read(&pointer).map_err(GitError::io("read the content of", path.display()))?;
+        let why = || missing(&format!("its content {} is not in the repository's local store", pointer.oid()));
+        content.map(Some).ok_or_else(why)
+    }
+
+    /// The blob, if it is a pointer of any kind.
+    fn pointer(&self, object: &ObjectId) -> Result<Option<Vec<u8>>, GitError> {
+        match self.objects.read(object, MAX_POINTER_BYTES) {
+            Ok(blob) => Ok(Some(blob).filter(|blob| is_pointer(blob))),
+            Err(GitError::ObjectTooLarge { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Stage {
     index: AbsPath,
     /// Whether files without attributes are converted too.
     all: bool,
+    /// Whether files can be in Git LFS.
+    lfs: bool,
 }
 
 /// What git leaves of the contents it converts for storing.
@@ -68,11 +70,15 @@ impl Stage {
         remove(&root);
         create_directory(&root)?;
         let (directory, index) = (root.join("tree"), root.join("index"));
-        let stage = Self { git: git.clone(), git_dir: git_dir.clone(), root, directory, index, all };
+        let mut stage = Self { git: git.clone(), git_dir: git_dir.clone(), root, directory, index, all, lfs: false };
         create_directory(&stage.directory)?;
         let place = Place::Private { git_dir, work_tree: None, index: None };
         let objects: Vec<&ObjectId> = attributes.iter().map(|(_, entry)| &entry.object).collect();
-        for ((path, _), text) in attributes.iter().zip(git.contents(place, &objects)?) {
+        let own = [&rules.global_attributes, &rules.info_attributes];
+        stage.lfs = own.iter().any(|text| mentions_lfs(text.as_bytes()));
+        for ((path, _), text) in attributes.iter().zip(git.contents_there(place, &objects)?) {
+            let Some(text) = text else { continue };
+            stage.lfs |= mentions_lfs(&text);
             stage.make_parents(path).and_then(|()| create_file(&stage.at(path), &text))?;
         }
         Ok(Some(stage))
@@ -87,6 +93,14 @@ impl Stage {
             return Ok(paths.cloned().collect());
         }
         self.git.with_attributes(self.place(), ATTRIBUTES, paths)
+    }
+
+    /// Which of `paths` are in Git LFS: nothing converts them, and a checkout holds contents where pointers are stored.
+    pub(super) fn in_lfs<'p>(&self, paths: impl Iterator<Item = &'p RepoPath>) -> Result<BTreeSet<RepoPath>, GitError> {
+        if !self.lfs {
+            return Ok(BTreeSet::new());
+        }
+        self.git.in_lfs(self.place(), paths)
     }
 
     /// Where a file at `path` is laid for converting. `None` where the base's attributes are in the way: for a
@@ -237,6 +251,34 @@ impl Git {
         attributes: &[&str],
         paths: impl Iterator<Item = &'p RepoPath>,
     ) -> Result<BTreeSet<RepoPath>, GitError> {
+        self.select_by_attributes(place, attributes, paths, |value| !matches!(value, b"unspecified" | b"unset"))
+    }
+
+    /// Which of `paths` are in Git LFS at `place`.
+    pub(super) fn in_lfs<'p>(
+        &self,
+        place: Place<'_>,
+        paths: impl Iterator<Item = &'p RepoPath>,
+    ) -> Result<BTreeSet<RepoPath>, GitError> {
+        self.select_by_attributes(place, &["filter"], paths, |value| value == b"lfs")
+    }
+
+    /// Whether anything can be in Git LFS: whether any attributes of a tree or of the person say `filter=lfs`.
+    pub(super) fn mentions_lfs(&self, place: Place<'_>, attributes: &Listing, rules: &Rules) -> Result<bool, GitError> {
+        let objects: Vec<_> = attributes.files_called(b".gitattributes").map(|(_, entry)| &entry.object).collect();
+        let texts = self.contents_there(place, &objects)?;
+        let own = [&rules.global_attributes, &rules.info_attributes];
+        Ok(own.iter().any(|text| mentions_lfs(text.as_bytes()))
+            || texts.iter().flatten().any(|text| mentions_lfs(text)))
+    }
+
+    fn select_by_attributes<'p>(
+        &self,
+        place: Place<'_>,
+        attributes: &[&str],
+        paths: impl Iterator<Item = &'p RepoPath>,
+        select: impl Fn(&[u8]) -> bool,
+    ) -> Result<BTreeSet<RepoPath>, GitError> {
         let input: Vec<u8> = paths.flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
         if input.is_empty() {
             return Ok(BTreeSet::new());
@@ -246,7 +288,7 @@ impl Git {
         let mut fields = answer.split(|byte| *byte == 0);
         let mut found = BTreeSet::new();
         while let (Some(path), Some(_), Some(value)) = (fields.next(), fields.next(), fields.next()) {
-            if !matches!(value, b"unspecified" | b"unset") {
+            if select(value) {
                 found.insert(RepoPath::new(path).map_err(|_| unexpected(&call, path))?);
             }
         }
@@ -258,6 +300,12 @@ impl Drop for Stage {
     fn drop(&mut self) {
         remove(&self.root);
     }
+}
+
+/// Whether attributes put anything into Git LFS.
+fn mentions_lfs(attributes: &[u8]) -> bool {
+    const WORDS: &[u8] = b"filter=lfs";
+    attributes.windows(WORDS.len()).any(|window| window == WORDS)
 }
 
 /// The place of `path` below `directory`.

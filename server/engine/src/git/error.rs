@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use pactify_core::display::{headline, neutral};
-use pactify_core::{AbsPath, ObjectId};
+use pactify_core::{AbsPath, ObjectId, RepoPath};
 
 use super::version::Version;
 use crate::env::EnvError;
@@ -113,6 +113,14 @@ pub enum GitError {
         repository: AbsPath,
         /// Some of them.
         missing: Vec<String>,
+    },
+    /// A file in Git LFS whose content a checkout cannot be given.
+    #[error("{path} is a Git LFS pointer, and {why}")]
+    LfsContentMissing {
+        /// The file.
+        path: RepoPath,
+        /// Why.
+        why: String,
     },
     /// An object is larger than what was asked for.
     #[error("object {object} has {size} bytes, more than {limit}")]

@@ -21,6 +21,20 @@ pub(super) struct Ignores {
     fold_case: bool,
 }
 
+/// Patterns of one file, for all of a tree.
+pub(super) struct Patterns(Gitignore);
+
+impl Patterns {
+    pub(super) fn new(text: &str, fold_case: bool) -> Self {
+        Self(matcher(text, fold_case))
+    }
+
+    /// Whether they cover `path` itself. A covered directory covers what is below it; the caller remembers that.
+    pub(super) fn cover(&self, path: &RepoPath, is_directory: bool) -> bool {
+        self.0.matched(Path::new(OsStr::from_bytes(path.as_bytes())), is_directory).is_ignore()
+    }
+}
+
 impl Ignores {
     pub(super) fn new(info_exclude: &str, global: &str, fold_case: bool) -> Self {
         let general = [matcher(info_exclude, fold_case), matcher(global, fold_case)];

@@ -37,6 +37,9 @@ pub(super) struct Header {
     pub(super) registration: Option<String>,
     /// What the tree's `.git` file holds.
     pub(super) git_file: String,
+    /// Where the repository keeps the contents of its LFS files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lfs_store: Option<AbsPath>,
     pub(super) rules: Rules,
 }
 
@@ -60,7 +63,7 @@ pub(super) struct Fingerprint {
 
 impl Header {
     pub(super) fn new(base: Base, isolation: Isolation, git_file: String, rules: Rules) -> Self {
-        Self { format: FORMAT, base, isolation, registration: None, git_file, rules }
+        Self { format: FORMAT, base, isolation, registration: None, git_file, lfs_store: None, rules }
     }
 
     /// Reads the header of the manifest at `path` alone.
@@ -94,18 +97,34 @@ impl Fingerprint {
             changed: nanoseconds(stat.st_ctime, stat.st_ctime_nsec),
         }
     }
+
+    /// Whether nothing tells the file from the one recorded here, although a careful change might not show.
+    pub(super) fn resembles(&self, found: &Self) -> bool {
+        *self == Self { changed: if self.changed == 0 { 0 } else { found.changed }, ..*found }
+    }
 }
 
 impl Manifest {
     /// Looks at every listed file below `tree`. `probe` names a file on the same file system that may be made: its time
     /// tells which files are too young for their `stat` to be trusted.
     pub(super) fn record(header: Header, listing: &Listing, tree: &OwnedFd, probe: &AbsPath) -> Result<Self, GitError> {
+        let mut manifest = Self { header, files: BTreeMap::new() };
+        manifest.add(listing.entries.keys(), tree, probe)?;
+        Ok(manifest)
+    }
+
+    /// Looks at further files below `tree`; those that are not there are left out.
+    pub(super) fn add<'p>(
+        &mut self,
+        paths: impl IntoIterator<Item = &'p RepoPath>,
+        tree: &OwnedFd,
+        probe: &AbsPath,
+    ) -> Result<(), GitError> {
         create_file(probe, b"")?;
         let now = fs::metadata(probe).map_err(GitError::io("look at", probe.as_path()))?;
         fs::remove_file(probe).map_err(GitError::io("remove", probe.as_path()))?;
         let now = i128::from(now.ctime()) * 1_000_000_000 + i128::from(now.ctime_nsec());
-        let mut files = BTreeMap::new();
-        for path in listing.entries.keys() {
+        for path in paths {
             let mut found = match rustix::fs::statat(tree, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => Fingerprint::of(&stat),
                 Err(Errno::NOENT | Errno::NOTDIR) => continue,
@@ -114,9 +133,9 @@ impl Manifest {
             if found.changed >= now {
                 found.changed = 0;
             }
-            files.insert(path.clone(), found);
+            self.files.insert(path.clone(), found);
         }
-        Ok(Self { header, files })
+        Ok(())
     }
 
     pub(super) fn write(&self, path: &AbsPath) -> Result<(), GitError> {

@@ -100,18 +100,37 @@ impl Objects {
 impl Git {
     /// The contents of many objects, in their order. For few and small ones.
     pub(super) fn contents(&self, place: Place<'_>, objects: &[&ObjectId]) -> Result<Vec<Vec<u8>>, GitError> {
+        let contents = self.contents_there(place, objects)?;
+        let there = objects.iter().zip(contents).map(|(object, content)| content.ok_or_else(|| missing(place, object)));
+        there.collect()
+    }
+
+    /// The same; `None` for those that are not there: in a partial clone, outside of a sparse checkout.
+    pub(super) fn contents_there(
+        &self,
+        place: Place<'_>,
+        objects: &[&ObjectId],
+    ) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+        if objects.is_empty() {
+            return Ok(Vec::new());
+        }
         let call = Call::new(Verb::CatFile, place).args(["--batch"]).input(lines(objects));
         let answer = self.run(&call)?;
         let mut rest = answer.as_slice();
         let mut contents = Vec::with_capacity(objects.len());
         for object in objects {
             let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(|| unexpected(&call, rest))?;
+            if rest[..end].ends_with(b" missing") {
+                contents.push(None);
+                rest = &rest[end + 1..];
+                continue;
+            }
             let size = usize::try_from(size(place, object, &rest[..end])?).unwrap_or(usize::MAX);
             let (content, after) = rest[end + 1..]
                 .split_at_checked(size)
                 .filter(|(_, after)| after.first() == Some(&b'\n'))
                 .ok_or_else(|| unexpected(&call, &rest[..end]))?;
-            contents.push(content.to_vec());
+            contents.push(Some(content.to_vec()));
             rest = &after[1..];
         }
         Ok(contents)
@@ -167,11 +186,13 @@ fn lines(objects: &[&ObjectId]) -> Vec<u8> {
 /// `<object> <type> <size>`, or `<object> missing`.
 fn size(place: Place<'_>, object: &ObjectId, line: &[u8]) -> Result<u64, GitError> {
     let text = String::from_utf8_lossy(line);
-    text.rsplit_once(' ').and_then(|(_, size)| size.parse().ok()).ok_or_else(|| GitError::ObjectsMissing {
-        repository: match place {
-            Place::Folder(path) | Place::Private { git_dir: path, .. } => path.clone(),
-            Place::Person(record) => record.common_dir.clone(),
-        },
-        missing: vec![object.to_string()],
-    })
+    text.rsplit_once(' ').and_then(|(_, size)| size.parse().ok()).ok_or_else(|| missing(place, object))
+}
+
+fn missing(place: Place<'_>, object: &ObjectId) -> GitError {
+    let repository = match place {
+        Place::Folder(path) | Place::Private { git_dir: path, .. } => path.clone(),
+        Place::Person(record) => record.common_dir.clone(),
+    };
+    GitError::ObjectsMissing { repository, missing: vec![object.to_string()] }
 }

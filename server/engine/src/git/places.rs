@@ -45,6 +45,11 @@ impl Places {
         self.directory.join("manifest")
     }
 
+    /// Which ignored files of the checkout the tree got copies of.
+    pub fn included(&self) -> AbsPath {
+        self.directory.join("included")
+    }
+
     /// The git directory of the captured result.
     pub fn capture(&self) -> AbsPath {
         self.directory.join("capture")

@@ -7,6 +7,7 @@
 //!
 //! Every step that leaves something behind is entered in an [`undo::Undo`] first.
 
+mod environment;
 mod linked;
 mod notices;
 mod release;
@@ -19,15 +20,18 @@ use std::time::Duration;
 use pactify_core::change::EntryMode;
 use pactify_core::job::event::TreeRecord;
 use pactify_core::job::{Base, Isolation, RepositoryRecord};
+use pactify_core::lfs::LfsPolicy;
 use pactify_core::{AbsPath, ObjectId};
 use rustix::fs::{Mode, OFlags};
 
+use self::environment::Site;
 pub use self::notices::Notice;
 use self::undo::Undo;
 pub(super) use self::undo::remove;
 use super::command::{Call, Place, Verb};
 use super::config::{Layout, Rules, Settings, create_directory, create_file, object_directories};
 use super::error::GitError;
+use super::included::Included;
 use super::listing::Listing;
 use super::manifest::{Header, Manifest};
 use super::places::bytes;
@@ -36,6 +40,15 @@ use super::{Git, Places};
 
 /// How long writing a whole tree may take: large repositories on slow disks.
 pub(super) const POPULATE: Duration = Duration::from_secs(30 * 60);
+
+/// What kind of tree a job gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// How it is separated from the checkout.
+    pub isolation: Isolation,
+    /// What it holds for files in Git LFS.
+    pub lfs: LfsPolicy,
+}
 
 /// A populated tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,10 +69,10 @@ impl Git {
         places: &Places,
         repository: &RepositoryRecord,
         base: &Base,
-        isolation: Isolation,
+        wanted: impl Into<Wanted>,
     ) -> Result<Prepared, GitError> {
         let mut undo = Undo::new(self, places, repository);
-        let prepared = self.prepare_undoably(places, repository, base, isolation, &mut undo)?;
+        let prepared = self.prepare_undoably(places, repository, base, wanted.into(), &mut undo)?;
         undo.keep();
         Ok(prepared)
     }
@@ -69,9 +82,10 @@ impl Git {
         places: &Places,
         repository: &RepositoryRecord,
         base: &Base,
-        isolation: Isolation,
+        wanted: Wanted,
         undo: &mut Undo<'_>,
     ) -> Result<Prepared, GitError> {
+        let isolation = wanted.isolation;
         let person = Place::Person(repository);
         let settings = self.settings(person)?;
         let rules = self.rules(repository, &settings)?;
@@ -106,13 +120,30 @@ impl Git {
         let listing = self.populate(place, &tree, &base.tree, repository)?;
 
         let directory = open_directory(&tree)?;
+        header.lfs_store = Some(environment::local_store(repository, &settings).directory().clone());
+        let site = Site {
+            places,
+            repository,
+            settings: &settings,
+            rules: &header.rules,
+            place,
+            listing: &listing,
+            directory: &directory,
+            lfs: wanted.lfs,
+        };
+        let furnished = self.furnish(&site)?;
+        undo.path(places.included());
+        Included::write(&places.included(), &furnished.included)?;
         undo.path(places.manifest());
         let sparse = settings.is_on("core.sparsecheckout");
-        let manifest = Manifest::record(header, &listing, &directory, &places.directory().join("manifest.probe"))?;
+        let probe = places.directory().join("manifest.probe");
+        let mut manifest = Manifest::record(header, &listing, &directory, &probe)?;
+        manifest.add(&furnished.below_submodules, &directory, &probe)?;
         self.verify(place, &tree, base, &manifest, (!sparse).then_some(&listing))?;
         manifest.write(&places.manifest())?;
         let stat = rustix::fs::fstat(&directory).map_err(GitError::errno("look at", tree.as_path()))?;
         let mut notices = self.notices(place, &listing, sparse)?;
+        notices.extend(furnished.notices);
         notices.extend(self.uncommitted(places, repository, &settings));
         Ok(Prepared { notices, tree: TreeRecord { path: tree, device: stat.st_dev, inode: stat.st_ino, isolation } })
     }
@@ -217,6 +248,12 @@ impl Git {
             Some(path) => Err(wrong(format!("{path} is not there"))),
             None => Ok(()),
         }
+    }
+}
+
+impl From<Isolation> for Wanted {
+    fn from(isolation: Isolation) -> Self {
+        Self { isolation, ..Self::default() }
     }
 }
 

@@ -138,6 +138,10 @@ impl Canonical for InCheckout {
         self.0.checked_out(path, object).map_err(|error| io::Error::other(with_causes(&error)))
     }
 
+    fn is_converted(&self, path: &RepoPath, object: &ObjectId) -> io::Result<bool> {
+        self.0.is_converted(path, object).map_err(|error| io::Error::other(with_causes(&error)))
+    }
+
     fn trusts_executable_bit(&self) -> bool {
         self.0.trusts_executable_bit()
     }

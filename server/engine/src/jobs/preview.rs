@@ -278,6 +278,9 @@ pub(super) fn note(note: &Note) -> String {
         Note::NestedRepository { path, files } => {
             format!("{path} is a repository of its own: its {files} files are not included")
         }
+        Note::Submodule { path, files } => {
+            format!("{path} is a submodule: what changed in it ({files} files) is not included")
+        }
         Note::SpecialFile { path, what } => format!("{path} is a {what}: not included"),
         Note::HardLinked { path, links } => {
             format!("{path} has {links} names: its content may come from outside the job's tree")

@@ -27,13 +27,13 @@ fn edit(path: &Path, from: &[u8], to: &[u8]) {
 }
 
 /// The paths in the way of an apply that is refused.
-fn conflicts(refused: Result<Applied, Failure>) -> Vec<String> {
+pub(crate) fn conflicts(refused: Result<Applied, Failure>) -> Vec<String> {
     let failure = refused.unwrap_err();
     assert_eq!(failure.code, FailureCode::ApplyConflict, "{failure:?}");
     failure.conflicts.into_iter().map(|conflict| conflict.path.path).collect()
 }
 
-fn paths(applied: &Applied) -> Vec<&str> {
+pub(crate) fn paths(applied: &Applied) -> Vec<&str> {
     applied.applied.iter().map(|name| name.path.as_str()).collect()
 }
 
@@ -300,7 +300,7 @@ fn the_current_side_is_what_the_checkout_holds_and_nothing_beyond_it() {
 }
 
 impl Landed {
-    fn jobs(&self) -> Jobs {
+    pub(crate) fn jobs(&self) -> Jobs {
         Jobs::open(self.env.clone()).unwrap()
     }
 
@@ -308,7 +308,7 @@ impl Landed {
         self.captured.change_set.id.as_str()
     }
 
-    fn preview(&self, format: PreviewFormat) -> pactify_core::protocol::Preview {
+    pub(crate) fn preview(&self, format: PreviewFormat) -> pactify_core::protocol::Preview {
         let params = serde_json::json!({ "jobId": self.id(), "format": format });
         self.jobs().preview(&serde_json::from_value(params).unwrap()).unwrap()
     }
@@ -319,7 +319,7 @@ impl Landed {
     }
 
     /// Applies all of it, sensitive paths included.
-    fn apply(&self) -> Result<Applied, Failure> {
+    pub(crate) fn apply(&self) -> Result<Applied, Failure> {
         let confirm_sensitive =
             self.captured.change_set.changes.iter().map(|change| change.path.clone().into()).collect();
         let params =

@@ -117,7 +117,7 @@ fn submodules_are_empty_announced_and_not_taken_for_changes() {
     job.write("sub/file", "x\n");
     let captured = fixture.capture(&job);
     assert_eq!(changes(&captured.change_set), [""; 0]);
-    assert_eq!(notes(&captured.change_set), r#"{"kind":"nestedRepository","path":{"path":"sub"},"files":1}"#);
+    assert_eq!(notes(&captured.change_set), r#"{"kind":"submodule","path":{"path":"sub"},"files":1}"#);
     fs::remove_dir_all(job.tree().join("sub")).unwrap();
     assert_eq!(changes(&fixture.capture(&job).change_set), ["D sub"]);
 }

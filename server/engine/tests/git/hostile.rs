@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use pactify_core::job::Isolation;
+use pactify_core::lfs::Pointer;
 use pactify_engine::git::GitError;
 use pactify_engine::tree::{RemoveError, Trash};
 
@@ -105,7 +106,8 @@ fn filters_that_attributes_name_are_not_run() {
 
 #[test]
 fn a_filter_that_is_required_and_missing_fails_nothing_and_is_announced() {
-    let fixture = Fixture::with(&[("a.bin", "version https://git-lfs.github.com/spec/v1\n")]);
+    let pointer = Pointer::new("0123456789abcdef".repeat(4), 3).unwrap().text();
+    let fixture = Fixture::with(&[("a.bin", &pointer)]);
     fixture.commit(&[(".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n")]);
     for (key, value) in [("filter.lfs.required", "true"), ("filter.lfs.smudge", "no-such-program")] {
         fixture.plain(&fixture.repo, &["config", key, value]);
@@ -114,9 +116,8 @@ fn a_filter_that_is_required_and_missing_fails_nothing_and_is_announced() {
     let refused = fixture.try_plain(&fixture.repo, &["worktree", "add", "--detach", &elsewhere]);
     assert!(!refused.status.success(), "the missing filter does not matter to git");
     let job = fixture.job();
-    let text = &job.prepared.notices[0].text;
-    assert!(text.contains("(lfs)") && text.contains("pointers"), "{text}");
-    assert!(job.tree().join("a.bin").exists());
+    assert_eq!(job.prepared.notices.iter().map(|notice| notice.id).collect::<Vec<_>>(), ["lfsPointers"]);
+    assert_eq!(fs::read_to_string(job.tree().join("a.bin")).unwrap(), pointer);
 }
 
 #[test]

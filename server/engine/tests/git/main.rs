@@ -3,6 +3,7 @@
 
 mod checkout;
 mod contents;
+mod environment;
 mod formats;
 mod hostile;
 mod ordinary;

@@ -18,7 +18,7 @@ use pactify_core::job::outcome::Outcome;
 use pactify_core::job::{Base, Isolation, JobSpec, Limits, RepositoryRecord, SPEC_FORMAT};
 use pactify_core::{AbsPath, AttemptNo, JobId, RepoPath};
 use pactify_engine::env::{Directories, Env, Variables};
-use pactify_engine::git::{Captured, Examined, Git, GitError, Places, Prepared};
+use pactify_engine::git::{Captured, Examined, Git, GitError, Places, Prepared, Wanted};
 use pactify_engine::journal::Journal;
 use pactify_engine::process::{JobTree, Marker, Patience, VerifiedDead};
 use pactify_engine::store::Store;
@@ -132,21 +132,26 @@ impl Fixture {
         self.job_in(&self.repo, Isolation::Private)
     }
 
-    pub(crate) fn job_in(&self, folder: &Path, isolation: Isolation) -> Job {
+    pub(crate) fn job_in(&self, folder: &Path, wanted: impl Into<Wanted>) -> Job {
         let examined = self.examine(folder).unwrap();
         let places = self.places();
-        let prepared = self.git.prepare(&places, &examined.repository, &examined.head, isolation).unwrap();
+        let prepared = self.git.prepare(&places, &examined.repository, &examined.head, wanted).unwrap();
         Job { places, repository: examined.repository, base: examined.head, prepared }
     }
 
     /// A job of the store that did `work` and ended.
     pub(crate) fn land(&self, work: impl FnOnce(&Job)) -> Landed {
+        self.land_in(&self.repo, Isolation::Private, work)
+    }
+
+    /// The same, from any folder and with a tree of any kind.
+    pub(crate) fn land_in(&self, folder: &Path, wanted: impl Into<Wanted>, work: impl FnOnce(&Job)) -> Landed {
         let store = Store::open(&self.store).unwrap();
-        let Examined { repository, head: base, .. } = self.examine(&self.repo).unwrap();
+        let Examined { repository, head: base, .. } = self.examine(folder).unwrap();
         let id = new_id();
         let (directory, lock) = store.create_job(&spec(id, repository.clone(), base.clone())).unwrap();
         let places = Places::from(&directory);
-        let prepared = self.git.prepare(&places, &repository, &base, Isolation::Private).unwrap();
+        let prepared = self.git.prepare(&places, &repository, &base, wanted).unwrap();
         let job = Job { places, repository, base, prepared };
         work(&job);
         let captured = self.capture(&job);

@@ -41,6 +41,11 @@ impl<'a> Converter<'a> {
         self.stage.as_ref().map_or_else(|| Ok(BTreeSet::new()), |stage| stage.affects(paths))
     }
 
+    /// Which of `paths` are in Git LFS.
+    pub(super) fn in_lfs<'p>(&self, paths: impl Iterator<Item = &'p RepoPath>) -> Result<BTreeSet<RepoPath>, GitError> {
+        self.stage.as_ref().map_or_else(|| Ok(BTreeSet::new()), |stage| stage.in_lfs(paths))
+    }
+
     /// Stores the contents of `candidates` as git would, and tells their entries.
     pub(super) fn convert(
         self,

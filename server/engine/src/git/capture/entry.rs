@@ -45,7 +45,7 @@ impl Candidate {
 }
 
 /// Opens the directory `path` below `root`, following nothing on the way.
-pub(super) fn open_below(root: &OwnedFd, path: Option<&RepoPath>) -> Result<OwnedFd, Errno> {
+pub(in crate::git) fn open_below(root: &OwnedFd, path: Option<&RepoPath>) -> Result<OwnedFd, Errno> {
     let mut opened = rustix::fs::openat(root, ".", DIRECTORY, Mode::empty())?;
     for component in path.into_iter().flat_map(RepoPath::components) {
         opened = rustix::fs::openat(&opened, OsStr::from_bytes(component), DIRECTORY, Mode::empty())?;

@@ -4,6 +4,7 @@
 //! for SHA-256 it is copied into the capture first and hashed by git there. What git would convert goes through
 //! [`super::convert`]. A file that cannot be read, or is too large, keeps the base's entry and is noted.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -11,6 +12,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use git2::{ObjectType, Oid, Repository};
 use pactify_core::change::{EntryMode, Note};
 use pactify_core::job::Base;
+use pactify_core::lfs::Pointer;
 use pactify_core::{AbsPath, ObjectId, RepoPath};
 
 use super::entry::Candidate;
@@ -20,6 +22,7 @@ use crate::git::Git;
 use crate::git::command::{Call, Place, Verb, unexpected};
 use crate::git::config::{Rules, create_directory, create_file};
 use crate::git::error::GitError;
+use crate::git::lfs;
 use crate::git::listing::{Listed, Listing};
 use crate::git::objects::{object_id, oid};
 use crate::git::prepare::{POPULATE, remove};
@@ -68,10 +71,18 @@ impl<'a> Store<'a> {
     pub(super) fn take(mut self, findings: &mut Findings) -> Result<Vec<Outcome>, GitError> {
         let candidates = std::mem::take(&mut findings.candidates);
         let converter = convert::Converter::open(self.git, self.capture, self.listing, self.rules)?;
-        let converted = converter.affects(candidates.iter().filter(|found| !found.is_link).map(|found| &found.path))?;
+        let files = || candidates.iter().filter(|found| !found.is_link).map(|found| &found.path);
+        let mut converted = converter.affects(files())?;
+        let in_lfs = converter.in_lfs(files())?;
+        converted.retain(|path| !in_lfs.contains(path));
+        let pointers = self.pointers(&in_lfs)?;
         let mut outcomes = Vec::new();
         let mut to_convert = Vec::new();
         for candidate in candidates {
+            if let Some(outcome) = self.untouched(&candidate, &pointers) {
+                outcomes.push(outcome);
+                continue;
+            }
             if !self.fits(&candidate) {
                 if !self.is_unchanged(&candidate) {
                     let note = Note::TooLarge { path: candidate.path.clone(), size: candidate.size };
@@ -99,6 +110,25 @@ impl<'a> Store<'a> {
         outcomes.extend(converted);
         outcomes.extend(self.finish()?);
         Ok(outcomes)
+    }
+
+    /// The pointers that the base has at those paths.
+    fn pointers(&self, in_lfs: &BTreeSet<RepoPath>) -> Result<BTreeMap<RepoPath, Pointer>, GitError> {
+        let place = Place::Private { git_dir: self.capture, work_tree: None, index: None };
+        let files = in_lfs.iter().filter_map(|path| Some((path, self.listing.get(path)?)));
+        let files: Vec<_> = files.filter(|(_, entry)| entry.mode.is_file()).collect();
+        self.git.pointers(place, files.into_iter().map(|(path, entry)| (path, &entry.object)))
+    }
+
+    /// What the result has for a file that holds the content to which the base's pointer leads: that pointer. Any other
+    /// content is taken as it is.
+    fn untouched(&self, candidate: &Candidate, pointers: &BTreeMap<RepoPath, Pointer>) -> Option<Outcome> {
+        let pointer = pointers.get(&candidate.path).filter(|pointer| pointer.size == candidate.size)?;
+        let mut file = candidate.open(self.root).ok()?;
+        let is_content = lfs::is_content(pointer, &mut file, |_| Ok(())).unwrap_or(false);
+        let object = self.listing.get(&candidate.path)?.object.clone();
+        let entry = Listed { mode: self.mode(candidate), object };
+        is_content.then(|| (candidate.path.clone(), Some(entry)))
     }
 
     /// Whether a candidate is within the limits; then it is counted.

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 
 use super::super::error::GitError;
 use super::super::ignores::Ignores;
+use super::super::included::Included;
 use super::super::listing::Listing;
 use super::super::manifest::{Fingerprint, Manifest};
 use super::entry::{Candidate, open_below};
@@ -49,6 +50,7 @@ pub(super) struct Walk<'a> {
     base: &'a Listing,
     manifest: &'a Manifest,
     ignores: &'a Ignores,
+    included: &'a Included,
     found: Findings,
     waiting: Vec<Directory>,
 }
@@ -94,9 +96,15 @@ impl Findings {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(root: &'a OwnedFd, base: &'a Listing, manifest: &'a Manifest, ignores: &'a Ignores) -> Self {
+    pub(super) fn new(
+        root: &'a OwnedFd,
+        base: &'a Listing,
+        manifest: &'a Manifest,
+        ignores: &'a Ignores,
+        included: &'a Included,
+    ) -> Self {
         let (found, waiting) = (Findings::default(), vec![Directory { path: None, ignored: false }]);
-        Self { root, device: 0, base, manifest, ignores, found, waiting }
+        Self { root, device: 0, base, manifest, ignores, included, found, waiting }
     }
 
     pub(super) fn run(mut self) -> Result<Findings, GitError> {
@@ -178,10 +186,10 @@ impl<'a> Walk<'a> {
 
     /// A directory where the base has a submodule: its content is another repository's.
     fn submodule(&mut self, path: RepoPath) {
-        let files = self.count_files(&path);
+        let files = self.count_changes(&path);
         self.found.kept.insert(path.clone());
         if files > 0 {
-            self.found.notes.push(Note::NestedRepository { path, files });
+            self.found.notes.push(Note::Submodule { path, files });
         }
     }
 
@@ -206,17 +214,39 @@ impl<'a> Walk<'a> {
     }
 
     fn count_ignored(&mut self, path: RepoPath, is_directory: bool) {
-        let files = if is_directory { self.count_files(&path) } else { 1 };
+        let files = if is_directory { self.count_files(&path) } else { u64::from(!self.included.has(&path)) };
         self.found.ignored += files;
         if files > 0 && self.found.ignored_examples.len() < EXAMPLES {
             self.found.ignored_examples.push(path);
         }
     }
 
-    /// How many files are below a directory, as far as it can be read. The git directories of repositories don't count.
+    /// How many files below a submodule's directory are not what it was filled with, the missing ones included.
+    fn count_changes(&self, directory: &RepoPath) -> u64 {
+        let filled = |path: &RepoPath| self.manifest.files.get(path);
+        let onwards = self.manifest.files.range(directory.clone()..).map(|(path, _)| path);
+        let below = onwards.skip_while(|path| !is_below(path, directory)).take_while(|path| is_below(path, directory));
+        let mut missing: HashSet<&RepoPath> = below.collect();
+        let mut changed = 0;
+        self.visit_files(directory, |parent, path, name| {
+            missing.remove(&path);
+            let stat = rustix::fs::statat(parent, OsStr::from_bytes(name), AtFlags::SYMLINK_NOFOLLOW);
+            let is_same = |stat| filled(&path).is_some_and(|filled| filled.resembles(&Fingerprint::of(&stat)));
+            changed += u64::from(!stat.is_ok_and(is_same));
+        });
+        changed + missing.len() as u64
+    }
+
+    /// How many files are below a directory, as far as it can be read. The git directories of repositories don't count,
+    /// nor do the files that the tree was given.
     fn count_files(&self, directory: &RepoPath) -> u64 {
-        let mut waiting = vec![directory.clone()];
         let mut files = 0;
+        self.visit_files(directory, |_, path, _| files += u64::from(!self.included.has(&path)));
+        files
+    }
+
+    fn visit_files(&self, directory: &RepoPath, mut visit: impl FnMut(&OwnedFd, RepoPath, &[u8])) {
+        let mut waiting = vec![directory.clone()];
         while let Some(path) = waiting.pop() {
             let Ok(opened) = open_below(self.root, Some(&path)) else { continue };
             let Ok(entries) = Dir::read_from(&opened) else { continue };
@@ -225,14 +255,14 @@ impl<'a> Walk<'a> {
                 if matches!(name, b"." | b".." | b".git") {
                     continue;
                 }
+                let Ok(path) = RepoPath::new([path.as_bytes(), b"/", name].concat()) else { continue };
                 if entry.file_type() == FileType::Directory {
-                    waiting.extend(RepoPath::new([path.as_bytes(), b"/", name].concat()).ok());
+                    waiting.push(path);
                 } else {
-                    files += 1;
+                    visit(&opened, path, name);
                 }
             }
         }
-        files
     }
 
     /// The path of an entry; what no repository can hold is noted.

@@ -60,6 +60,9 @@ impl GitError {
                 C::ObjectsMissing,
                 "run `git fsck`, or fetch what is missing (`git fetch --refetch`, `git checkout .`)",
             ),
+            Self::LfsContentMissing { .. } => {
+                (C::ObjectsMissing, "get the content in your checkout (`git lfs fetch`), or leave the file out")
+            }
             Self::ObjectTooLarge { .. } => (C::InvalidParams, "look at the file in the job's tree instead"),
             Self::BranchRefused { .. } => (C::InvalidParams, "choose another name with `name`"),
             Self::ProofOfAnotherJob { .. } => (C::Internal, "run `pactify sub doctor`"),

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use pactify_core::ObjectId;
-use pactify_core::change::EntryMode;
 use pactify_core::display::headline;
 
 use crate::git::Git;
@@ -29,15 +28,9 @@ impl Git {
             let names = filters.into_iter().collect::<Vec<_>>().join(", ");
             let text = format!(
                 "files with a content filter ({names}) are in the job's tree as the repository stores them: \
-                 no filter is run, so Git LFS files are pointers"
+                 no filter is run"
             );
             notices.push(Notice { id: "contentFilters", text });
-        }
-        let submodules = listing.entries.values().filter(|entry| entry.mode == EntryMode::Gitlink).count();
-        if submodules > 0 {
-            let text =
-                format!("{submodules} of the repository's entries are submodules; they are empty in the job's tree");
-            notices.push(Notice { id: "submodulesEmpty", text });
         }
         if sparse {
             let text = "the job's tree has the same sparse patterns as the checkout".to_owned();
@@ -46,19 +39,16 @@ impl Git {
         Ok(notices)
     }
 
-    /// The content filters that the base's attributes name.
+    /// The content filters that the base's attributes name, LFS apart.
     fn filters(&self, place: Place<'_>, listing: &Listing) -> Result<BTreeSet<String>, GitError> {
         let objects: Vec<&ObjectId> = listing.files_called(b".gitattributes").map(|(_, entry)| &entry.object).collect();
-        if objects.is_empty() {
-            return Ok(BTreeSet::new());
-        }
-        let texts = self.contents(place, &objects)?;
+        let texts = self.contents_there(place, &objects)?;
         let named = |text: &Vec<u8>| {
             let text = String::from_utf8_lossy(text).into_owned();
             let names = text.lines().filter(|line| !line.trim_start().starts_with('#'));
             let names = names.flat_map(str::split_ascii_whitespace).filter_map(|word| word.strip_prefix("filter="));
-            names.map(|name| headline(name, 40)).collect::<Vec<_>>()
+            names.filter(|name| *name != "lfs").map(|name| headline(name, 40)).collect::<Vec<_>>()
         };
-        Ok(texts.iter().flat_map(named).collect())
+        Ok(texts.iter().flatten().flat_map(named).collect())
     }
 }
