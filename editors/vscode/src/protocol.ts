@@ -13,7 +13,9 @@ export interface Applied {
   apply: number;
   /** The paths written or removed. */
   applied: PathName[];
-  /** Chosen paths that held their result already. */
+  /** Those of them that hold a merge: the checkout's own changes and the job's. */
+  merged: PathName[];
+  /** Chosen paths that held what was chosen already. */
   already: PathName[];
   /** What became of the job's result. */
   disposition: Disposition;
@@ -25,10 +27,12 @@ export interface ApplyParams {
   jobId: string;
   /** The `changeSet` that the preview showed; another one is refused as stale. */
   changeSet: string;
-  /** Only these paths; all of them when absent. */
-  select?: PathName[];
+  /** Only these paths, or parts of them; all of it when absent. */
+  select?: Selected[];
   /** Sensitive paths and links that the person looked at and wants. */
   confirmSensitive?: PathName[];
+  /** Merges that the person looked at and wants. */
+  confirmMerges?: ShownMerge[];
 }
 
 /** Which state of the repository a job starts from. */
@@ -85,12 +89,16 @@ export interface Conflict {
   kind: ConflictKind;
   /** One sentence for people. */
   detail: string;
+  /** With `ConflictKind::MergeNotShown`: the merged content's id, which confirms the merge. */
+  object?: string;
 }
 
 /** The kinds of obstacle an apply can meet at a path. */
 export type ConflictKind =
-  /** The checkout's content differs from the base and from the result. */
+  /** The checkout's content differs from the base and from the result, and the two do not merge. */
   | "contentDiffers"
+  /** The checkout's content and the job's merge, and nobody has looked at what comes out yet. */
+  | "mergeNotShown"
   /** The job adds a file where the checkout has another one (tracked, untracked or ignored). */
   | "alreadyExists"
   /** The job changes a file that the checkout no longer has. */
@@ -689,6 +697,16 @@ export type SeenState =
   | "finished"
   | "lost";
 
+/** A chosen path. */
+export interface Selected {
+  /** Repo-relative, slash-separated, safe to show. */
+  path?: string;
+  /** The exact bytes, percent-encoded, when the name is not plain UTF-8. */
+  pathBytes?: string;
+  /** Only these parts of its change, as the preview names them (`groups`); all of it when absent. */
+  groups?: string[];
+}
+
 /** How bad a finding is, worst first. */
 export type Severity =
   /** Jobs cannot run. */
@@ -698,6 +716,16 @@ export type Severity =
   /** All is well. */
   | "ok";
 
+/** A merge that was shown. */
+export interface ShownMerge {
+  /** Repo-relative, slash-separated, safe to show. */
+  path?: string;
+  /** The exact bytes, percent-encoded, when the name is not plain UTF-8. */
+  pathBytes?: string;
+  /** The merged content's id, as `pactify.content` and the conflict name it. */
+  object: string;
+}
+
 /** Which content of a path. */
 export type Side =
   /** What the job started from. */
@@ -705,7 +733,9 @@ export type Side =
   /** What the job left. */
   | "result"
   /** What the checkout holds now. */
-  | "current";
+  | "current"
+  /** What the checkout would hold after an apply. */
+  | "merged";
 
 /** One side of a changed path. */
 export interface SideView {

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::RepoPath;
 use crate::display;
 use crate::path::PathName;
 
@@ -70,6 +71,16 @@ pub struct Conflict {
     pub kind: ConflictKind,
     /// One sentence for people.
     pub detail: String,
+    /// With [`ConflictKind::MergeNotShown`]: the merged content's id, which confirms the merge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+}
+
+impl Conflict {
+    /// An obstacle at `path`.
+    pub fn new(path: &RepoPath, kind: ConflictKind, detail: impl Into<String>) -> Self {
+        Self { path: path.clone().into(), kind, detail: detail.into(), object: None }
+    }
 }
 
 /// The kinds of obstacle an apply can meet at a path.
@@ -77,8 +88,10 @@ pub struct Conflict {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ConflictKind {
-    /// The checkout's content differs from the base and from the result.
+    /// The checkout's content differs from the base and from the result, and the two do not merge.
     ContentDiffers,
+    /// The checkout's content and the job's merge, and nobody has looked at what comes out yet.
+    MergeNotShown,
     /// The job adds a file where the checkout has another one (tracked, untracked or ignored).
     AlreadyExists,
     /// The job changes a file that the checkout no longer has.

@@ -32,7 +32,7 @@ pub mod unsaved;
 
 use pactify_core::change::plan::CheckedPlan;
 use pactify_core::failure::{Conflict, ConflictKind};
-use pactify_core::{ChangeSetId, RepoPath};
+use pactify_core::{ChangeSetId, ObjectId, RepoPath};
 use rustix::io::Errno;
 
 pub use self::contents::{Canonical, Contents, Verbatim};
@@ -69,9 +69,11 @@ pub struct Applied {
     pub change_set: ChangeSetId,
     /// Whether nothing of the result is left to apply.
     pub complete: bool,
+    /// The tree of all that is accepted now, as the plan named it.
+    pub accepted: Option<ObjectId>,
     /// Paths written or deleted.
     pub written: Vec<RepoPath>,
-    /// Chosen paths that held their result already.
+    /// Chosen paths that held what was chosen already.
     pub already: Vec<RepoPath>,
     /// Where the old contents are kept. In the checkout itself, they are worth a word to the person.
     pub stage: StageHome,
@@ -127,6 +129,7 @@ fn apply_with(
             apply: id.clone(),
             change_set: plan.change_set().clone(),
             complete: plan.is_complete(),
+            accepted: plan.accepted().cloned(),
             written: vec![],
             already: plan.already().to_vec(),
             stage: StageHome::GitDirectory,
@@ -143,8 +146,7 @@ fn apply_with(
     let algorithm = Algorithm::of(plan.change_set().tree());
     let site = Site { tree, stage, disk, algorithm, prefix: repository.prefix.clone() };
 
-    let mut intent =
-        Intent::new(id.clone(), repository.clone(), plan.change_set().clone(), plan.is_complete(), root.home());
+    let mut intent = Intent::new(id.clone(), repository.clone(), &plan, root.home());
     let prepared = prepare::prepare(&site, &plan, &materials).and_then(|prepared| {
         (intent.steps, intent.made, intent.emptied) = (prepared.steps, prepared.made, prepared.emptied);
         records.begin(&intent, &site.disk)
@@ -163,6 +165,7 @@ fn apply_with(
         apply: id.clone(),
         change_set: intent.change_set,
         complete: intent.complete,
+        accepted: intent.accepted,
         written: intent.steps.into_iter().map(|step| step.path).collect(),
         already: plan.already().to_vec(),
         stage: intent.stage,
@@ -193,11 +196,8 @@ fn execute(site: &Site, root: &StageRoot, records: &Records<'_>, intent: &Intent
 }
 
 fn edited_meanwhile(path: &RepoPath) -> Conflict {
-    Conflict {
-        path: path.clone().into(),
-        kind: ConflictKind::ContentDiffers,
-        detail: "it was edited while the apply ran, and was left as it is".into(),
-    }
+    let detail = "it was edited while the apply ran, and was left as it is";
+    Conflict::new(path, ConflictKind::ContentDiffers, detail)
 }
 
 #[cfg(test)]

@@ -6,19 +6,22 @@
 //! - [`capture`]: from the tree that a dead job left to objects of our own; [`change_set`] tells them from the base.
 //! - [`lfs`]: contents of files in Git LFS, from the local store.
 //! - [`checkout_form`]: what a checkout holds for stored contents (line endings, encodings), and back.
-//! - [`objects`]: contents by id.
+//! - [`objects`]: contents by id. [`merge`]: three texts made one.
+//! - [`accepted`]: what the person took of a result so far, as a tree of our own.
 //! - [`export`]: a result as a patch, or as a branch of the person's repository.
 //!
 //! Which tool does what: git2 reads and writes objects, where it knows the repository's format; the git program does
 //! what libgit2 cannot open or does slowly; walking a job's tree is our own code, because it must follow nothing.
 //! Nothing here applies a result, removes a tree ([`crate::tree`]), or talks to a network.
 
+pub mod accepted;
 pub mod capture;
 pub mod change_set;
 pub mod checkout_form;
 pub mod examine;
 pub mod export;
 pub mod manifest;
+pub mod merge;
 pub mod objects;
 pub mod places;
 pub mod prepare;
@@ -39,6 +42,7 @@ use pactify_core::AbsPath;
 use crate::env::Env;
 use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits};
 
+pub use self::accepted::Accepted;
 pub use self::capture::Captured;
 pub use self::checkout_form::CheckoutForm;
 pub use self::error::{GitError, Stage};

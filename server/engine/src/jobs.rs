@@ -9,6 +9,8 @@ mod apply;
 mod delegate;
 mod dispose;
 mod doctor;
+mod merge;
+mod offer;
 mod patch_file;
 mod preview;
 mod read;

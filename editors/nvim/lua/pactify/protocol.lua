@@ -11,15 +11,17 @@ local M = {}
 ---@class pactify.Applied
 ---@field apply integer The apply's number within the job.
 ---@field applied pactify.PathName[] The paths written or removed.
----@field already pactify.PathName[] Chosen paths that held their result already.
+---@field merged pactify.PathName[] Those of them that hold a merge: the checkout's own changes and the job's.
+---@field already pactify.PathName[] Chosen paths that held what was chosen already.
 ---@field disposition pactify.Disposition What became of the job's result.
 
 --- Argument of `pactify.apply`.
 ---@class pactify.ApplyParams
 ---@field jobId string The job.
 ---@field changeSet string The `changeSet` that the preview showed; another one is refused as stale.
----@field select? pactify.PathName[] Only these paths; all of them when absent.
+---@field select? pactify.Selected[] Only these paths, or parts of them; all of it when absent.
 ---@field confirmSensitive? pactify.PathName[] Sensitive paths and links that the person looked at and wants.
+---@field confirmMerges? pactify.ShownMerge[] Merges that the person looked at and wants.
 
 --- Which state of the repository a job starts from.
 ---@alias pactify.BaseKind
@@ -54,10 +56,12 @@ local M = {}
 ---@field pathBytes? string The exact bytes, percent-encoded, when the name is not plain UTF-8.
 ---@field kind pactify.ConflictKind What kind of obstacle it is.
 ---@field detail string One sentence for people.
+---@field object? string With `ConflictKind::MergeNotShown`: the merged content's id, which confirms the merge.
 
 --- The kinds of obstacle an apply can meet at a path.
 ---@alias pactify.ConflictKind
----| 'contentDiffers' # The checkout's content differs from the base and from the result.
+---| 'contentDiffers' # The checkout's content differs from the base and from the result, and the two do not merge.
+---| 'mergeNotShown' # The checkout's content and the job's merge, and nobody has looked at what comes out yet.
 ---| 'alreadyExists' # The job adds a file where the checkout has another one (tracked, untracked or ignored).
 ---| 'missing' # The job changes a file that the checkout no longer has.
 ---| 'directoryInTheWay' # A directory is where a file would go, or a file where a directory would.
@@ -424,17 +428,30 @@ local M = {}
 ---| 'finished'
 ---| 'lost'
 
+--- A chosen path.
+---@class pactify.Selected
+---@field path? string Repo-relative, slash-separated, safe to show.
+---@field pathBytes? string The exact bytes, percent-encoded, when the name is not plain UTF-8.
+---@field groups? string[] Only these parts of its change, as the preview names them (`groups`); all of it when absent.
+
 --- How bad a finding is, worst first.
 ---@alias pactify.Severity
 ---| 'error' # Jobs cannot run.
 ---| 'warning' # Something works less well.
 ---| 'ok' # All is well.
 
+--- A merge that was shown.
+---@class pactify.ShownMerge
+---@field path? string Repo-relative, slash-separated, safe to show.
+---@field pathBytes? string The exact bytes, percent-encoded, when the name is not plain UTF-8.
+---@field object string The merged content's id, as `pactify.content` and the conflict name it.
+
 --- Which content of a path.
 ---@alias pactify.Side
 ---| 'base' # What the job started from.
 ---| 'result' # What the job left.
 ---| 'current' # What the checkout holds now.
+---| 'merged' # What the checkout would hold after an apply.
 
 --- One side of a changed path.
 ---@class pactify.SideView

@@ -1,5 +1,6 @@
 //! Putting changes into the checkout.
 
+use crate::change::group::GroupId;
 use crate::job::outcome::Disposition;
 use crate::path::PathName;
 
@@ -10,12 +11,34 @@ wire! {
         pub job_id: String,
         /// The `changeSet` that the preview showed; another one is refused as stale.
         pub change_set: String,
-        /// Only these paths; all of them when absent.
+        /// Only these paths, or parts of them; all of it when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub select: Option<Vec<PathName>>,
+        pub select: Option<Vec<Selected>>,
         /// Sensitive paths and links that the person looked at and wants.
         #[serde(default)]
         pub confirm_sensitive: Vec<PathName>,
+        /// Merges that the person looked at and wants.
+        #[serde(default)]
+        pub confirm_merges: Vec<ShownMerge>,
+    }
+
+    /// A chosen path.
+    pub struct Selected {
+        /// Which.
+        #[serde(flatten)]
+        pub path: PathName,
+        /// Only these parts of its change, as the preview names them (`groups`); all of it when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub groups: Option<Vec<GroupId>>,
+    }
+
+    /// A merge that was shown.
+    pub struct ShownMerge {
+        /// Of which path.
+        #[serde(flatten)]
+        pub path: PathName,
+        /// The merged content's id, as `pactify.content` and the conflict name it.
+        pub object: String,
     }
 
     /// Result of `pactify.apply`.
@@ -24,7 +47,9 @@ wire! {
         pub apply: u32,
         /// The paths written or removed.
         pub applied: Vec<PathName>,
-        /// Chosen paths that held their result already.
+        /// Those of them that hold a merge: the checkout's own changes and the job's.
+        pub merged: Vec<PathName>,
+        /// Chosen paths that held what was chosen already.
         pub already: Vec<PathName>,
         /// What became of the job's result.
         pub disposition: Disposition,

@@ -42,6 +42,8 @@ pub enum Side {
     Result,
     /// What the checkout holds now.
     Current,
+    /// What the checkout would hold after an apply.
+    Merged,
 }
 
 /// What an export makes.

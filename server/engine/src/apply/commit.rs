@@ -154,8 +154,8 @@ fn parent(site: &Site, path: &RepoPath) -> std::result::Result<OwnedFd, Stopped>
 }
 
 fn raced(path: &RepoPath) -> Stopped {
-    let detail = "it was saved while the apply ran; that save is back in place".to_owned();
-    let conflict = Conflict { path: path.clone().into(), kind: ConflictKind::ContentDiffers, detail };
+    let detail = "it was saved while the apply ran; that save is back in place";
+    let conflict = Conflict::new(path, ConflictKind::ContentDiffers, detail);
     Stopped { conflict, full: false }
 }
 
@@ -165,7 +165,7 @@ fn stopped(path: &RepoPath, error: Errno) -> Stopped {
         Errno::NOENT => ConflictKind::Missing,
         _ => ConflictKind::FileSystem,
     };
-    let conflict = Conflict { path: path.clone().into(), kind, detail: reason(error) };
+    let conflict = Conflict::new(path, kind, reason(error));
     Stopped { conflict, full: is_full(error) }
 }
 

@@ -5,6 +5,7 @@
 
 use std::io;
 
+use pactify_core::change::plan::Goal;
 use pactify_core::change::{Change, EntryMode};
 use pactify_core::{ObjectId, RepoPath};
 
@@ -73,19 +74,18 @@ pub(super) struct Stored {
 
 /// The stored form of what was found at `path`.
 ///
-/// Bytes that are one of the change's sides as they are count as that side: what was captured from a job's tree and
-/// what is in the checkout then agree byte for byte. Only otherwise the conversion is asked.
+/// Bytes that are one of the `sides` as they are count as that side: what was captured from a job's tree and what is in
+/// the checkout then agree byte for byte. Only otherwise the conversion is asked.
 pub(super) fn stored_form(
     path: &RepoPath,
     at: At<'_>,
     found: &Found,
-    sides: [Option<(EntryMode, &ObjectId)>; 2],
+    sides: &[(EntryMode, &ObjectId)],
     canonical: &dyn Canonical,
 ) -> io::Result<Stored> {
-    let sides = sides.into_iter().flatten();
-    let known = |object: &ObjectId| sides.clone().any(|(_, side)| side == object);
-    let mode = match sides.clone().find(|(mode, _)| mode.is_file()) {
-        Some((mode, _)) if found.mode.is_file() && !canonical.trusts_executable_bit() => mode,
+    let known = |object: &ObjectId| sides.iter().any(|(_, side)| *side == object);
+    let mode = match sides.iter().find(|(mode, _)| mode.is_file()) {
+        Some((mode, _)) if found.mode.is_file() && !canonical.trusts_executable_bit() => *mode,
         _ => found.mode,
     };
     if !found.mode.is_file() || known(&found.object) {
@@ -116,7 +116,9 @@ pub(super) fn checkout_form(
     canonical.to_checkout(path, object)
 }
 
-/// Both sides of a change, as [`stored_form`] takes them.
-pub(super) fn sides(change: &Change) -> [Option<(EntryMode, &ObjectId)>; 2] {
-    [&change.old, &change.new].map(|side| side.as_ref().map(|entry| (entry.mode, &entry.object)))
+/// Everything that a checkout may hold of a change, as [`stored_form`] takes it. What was accepted of it comes first.
+pub(super) fn sides<'a>(change: &'a Change, goal: Option<&'a Goal>) -> Vec<(EntryMode, &'a ObjectId)> {
+    let accepted = goal.into_iter().flat_map(|goal| [&goal.old, &goal.without, &goal.target]);
+    let all = accepted.chain([&change.old, &change.new]);
+    all.flatten().map(|entry| (entry.mode, &entry.object)).collect()
 }

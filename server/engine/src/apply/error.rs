@@ -194,6 +194,8 @@ fn code_of(conflicts: &[Conflict]) -> (FailureCode, &'static str) {
         (FailureCode::UnsavedBuffers, "save the files, then apply again")
     } else if all(ConflictKind::NameRefused) {
         (FailureCode::PathRefused, "apply without these paths")
+    } else if all(ConflictKind::MergeNotShown) {
+        (FailureCode::ApplyConflict, "look at the merged content of each path, confirm it, and apply again")
     } else {
         (FailureCode::ApplyConflict, "resolve the conflicts named, or apply without these paths")
     }

@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::str::FromStr;
 
 use pactify_core::change::EntryMode;
+use pactify_core::change::plan::CheckedPlan;
 use pactify_core::job::RepositoryRecord;
 use pactify_core::{ChangeSetId, JobId, ObjectId, RepoPath};
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,9 @@ pub(super) struct Intent {
     pub(super) change_set: ChangeSetId,
     /// Whether nothing of the result is left once it is done.
     pub(super) complete: bool,
+    /// The tree of all that is accepted once it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) accepted: Option<ObjectId>,
     /// Where the new contents wait and the old ones are kept.
     pub(super) stage: StageHome,
     /// What happens to each path. Slot `n` of the stage belongs to step `n`.
@@ -163,19 +167,14 @@ impl Progress {
 
 impl Intent {
     /// A record of this build's format, without steps.
-    pub(super) fn new(
-        apply: ApplyId,
-        repository: RepositoryRecord,
-        change_set: ChangeSetId,
-        complete: bool,
-        stage: StageHome,
-    ) -> Self {
+    pub(super) fn new(apply: ApplyId, repository: RepositoryRecord, plan: &CheckedPlan, stage: StageHome) -> Self {
         Self {
             format: FORMAT,
             apply,
             repository,
-            change_set,
-            complete,
+            change_set: plan.change_set().clone(),
+            complete: plan.is_complete(),
+            accepted: plan.accepted().cloned(),
             stage,
             steps: vec![],
             made: vec![],

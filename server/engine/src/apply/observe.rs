@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use pactify_core::RepoPath;
-use pactify_core::change::plan::{Checkout, Observed};
+use pactify_core::change::plan::{Checkout, Grounds, Observed};
 use pactify_core::change::{Change, ChangeSet};
 use pactify_core::job::RepositoryRecord;
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ use super::look::{Seen, look, read_at_most};
 use super::tree::{Blocked, Tree, names, open_directory};
 use crate::hash::Algorithm;
 
-/// Looks at every path of `set` in the checkout of `repository`.
+/// Looks at every path of `set` in the checkout of `repository`; `grounds` say what may be there besides base and result.
 ///
 /// `unsaved` are the paths for which an editor holds unsaved text ([`super::unsaved::unsaved`]).
 ///
@@ -28,12 +28,13 @@ use crate::hash::Algorithm;
 pub fn observe(
     repository: &RepositoryRecord,
     set: &ChangeSet,
+    grounds: &Grounds,
     canonical: &dyn Canonical,
     unsaved: Vec<RepoPath>,
 ) -> Result<Checkout, ApplyError> {
     let tree = Tree::open(&repository.worktree)
         .map_err(|source| ApplyError::Checkout { path: repository.worktree.clone(), source })?;
-    let observer = Observer { tree: &tree, set, canonical };
+    let observer = Observer { tree: &tree, set, grounds, canonical };
     let observed = set.changes.iter().map(|change| (change.path.clone(), observer.at(change))).collect();
     Ok(Checkout { observed, unsaved, neighbours: observer.neighbours() })
 }
@@ -71,6 +72,7 @@ pub fn current(repository: &RepositoryRecord, path: &RepoPath, limit: u64) -> Re
 struct Observer<'a> {
     tree: &'a Tree,
     set: &'a ChangeSet,
+    grounds: &'a Grounds,
     canonical: &'a dyn Canonical,
 }
 
@@ -91,7 +93,8 @@ impl Observer<'_> {
             Seen::Special(what) => Observed::Obstacle(format!("{what} is there")),
             Seen::Unreadable(error) => Observed::Unreadable(reason(error)),
             Seen::Entry(found) => {
-                match contents::stored_form(path, at, &found, contents::sides(change), self.canonical) {
+                let sides = contents::sides(change, self.grounds.goals.get(path));
+                match contents::stored_form(path, at, &found, &sides, self.canonical) {
                     Ok(stored) => Observed::Entry { mode: stored.mode, object: stored.object },
                     Err(error) => Observed::Unreadable(error.to_string()),
                 }

@@ -148,7 +148,8 @@ impl Preparation<'_> {
                 let at = At { dir: parent.as_fd(), name: path.file_name() };
                 let expected = action.expected.as_ref().map(|(mode, object)| (*mode, object));
                 let becomes = action.becomes.as_ref().map(|entry| (entry.mode, &entry.object));
-                let stored = stored_form(path, at, found, [expected, becomes], self.materials.canonical);
+                let sides: Vec<_> = [expected, becomes].into_iter().flatten().collect();
+                let stored = stored_form(path, at, found, &sides, self.materials.canonical);
                 Some(stored.map_err(|error| stop(path, ConflictKind::FileSystem, error.to_string()))?)
             }
             _ => None,
@@ -293,14 +294,14 @@ pub(super) fn blocked_conflict(path: &RepoPath, blocked: Blocked) -> Conflict {
         Blocked::BySpecial(at, what) => (ConflictKind::NotARegularFile, format!("{what} is at {at}")),
         Blocked::Unreadable(at, error) => (ConflictKind::FileSystem, format!("{at}: {}", reason(error))),
     };
-    Conflict { path: path.clone().into(), kind, detail }
+    Conflict::new(path, kind, detail)
 }
 
 fn stop(path: &RepoPath, kind: ConflictKind, detail: impl Into<String>) -> Stop {
-    Stop::Conflict(Conflict { path: path.clone().into(), kind, detail: detail.into() })
+    Stop::Conflict(Conflict::new(path, kind, detail))
 }
 
 fn refused(path: &RepoPath, error: Errno) -> Stop {
-    let conflict = Conflict { path: path.clone().into(), kind: ConflictKind::FileSystem, detail: reason(error) };
+    let conflict = Conflict::new(path, ConflictKind::FileSystem, reason(error));
     if is_full(error) { Stop::Full(conflict) } else { Stop::Conflict(conflict) }
 }

@@ -53,6 +53,7 @@ pub fn finished(lock: &RepositoryLock, apply: &ApplyId) -> Result<Option<Applied
         apply: intent.apply,
         change_set: intent.change_set,
         complete: intent.complete,
+        accepted: intent.accepted,
         written: intent.steps.into_iter().map(|step| step.path).collect(),
         already: vec![],
         stage: intent.stage,

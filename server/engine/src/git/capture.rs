@@ -53,7 +53,7 @@ pub struct Captured {
 }
 
 /// A path's entry in the result, or `None` for a path that is gone.
-type Outcome = (RepoPath, Option<Listed>);
+pub(super) type Outcome = (RepoPath, Option<Listed>);
 
 impl Git {
     /// Captures what the job of `places` left in `tree`. An earlier capture is replaced, once this one is complete.
@@ -103,7 +103,7 @@ impl Git {
         outcomes.extend(findings.deleted(&listing, manifest).map(|path| (path, None)));
         let unchanged = |(path, new): &Outcome| listing.get(path) == new.as_ref();
         outcomes.retain(|outcome| !unchanged(outcome));
-        let result = self.write_tree(capture, base, &outcomes)?;
+        let result = self.write_tree(capture, &base.tree, &outcomes)?;
         write_notes(capture, &findings.into_notes())?;
         Ok(result)
     }
@@ -176,7 +176,13 @@ impl Drop for SetAside {
     }
 }
 
-fn create(capture: &AbsPath, repository: &RepositoryRecord, base: &Base, rules: &Rules) -> Result<(), GitError> {
+/// Makes a git directory of ours for objects that a job made, borrowing those that its base is made of.
+pub(super) fn create(
+    path: &AbsPath,
+    repository: &RepositoryRecord,
+    base: &Base,
+    rules: &Rules,
+) -> Result<(), GitError> {
     let mut settings = rules.settings.clone();
     // Names are taken as they are: nothing checks these trees out, and an apply has rules of its own.
     settings.insert("core.protectntfs".to_owned(), "false".to_owned());
@@ -184,7 +190,7 @@ fn create(capture: &AbsPath, repository: &RepositoryRecord, base: &Base, rules: 
     let alternates = object_directories(&repository.common_dir)?;
     let sha256 = base.tree.is_sha256();
     let head = &base.commit;
-    Layout { path: capture, settings, rules, sha256, checkout: false, head, alternates: &alternates }.create()
+    Layout { path, settings, rules, sha256, checkout: false, head, alternates: &alternates }.create()
 }
 
 /// Opens the tree, if it still is the directory that was recorded.

@@ -41,18 +41,8 @@ impl Git {
         base_tree: &ObjectId,
         result_tree: &ObjectId,
     ) -> Result<ChangeSet, GitError> {
-        let place = Place::Private { git_dir: capture, work_tree: None, index: None };
-        let call = Call::new(Verb::DiffTree, place)
-            .args(["-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv"])
-            .args([base_tree.as_str(), result_tree.as_str()]);
-        let answer = self.run(&call)?;
-        let mut fields = answer.split(|byte| *byte == 0);
-        let mut changes = Vec::new();
-        while let (Some(facts), Some(path)) = (fields.next().filter(|facts| !facts.is_empty()), fields.next()) {
-            changes.push(parse(facts, path).ok_or_else(|| unexpected(&call, facts))?);
-        }
-        changes.sort_by(|one: &Change, other| one.path.cmp(&other.path));
-        self.add_sizes(capture, base_tree, &mut changes)?;
+        let mut changes = self.differences(capture, base_tree, result_tree)?;
+        self.add_sizes(&self.objects(capture, base_tree)?, &mut changes)?;
         Ok(ChangeSet {
             id: ChangeSetId::of_result_tree(result_tree.clone()),
             base_tree: base_tree.clone(),
@@ -61,8 +51,29 @@ impl Git {
         })
     }
 
-    fn add_sizes(&self, capture: &AbsPath, example: &ObjectId, changes: &mut [Change]) -> Result<(), GitError> {
-        let objects = self.objects(capture, example)?;
+    /// The differences between two trees of a git directory of ours, sorted by path, without sizes.
+    pub(super) fn differences(
+        &self,
+        git_dir: &AbsPath,
+        old: &ObjectId,
+        new: &ObjectId,
+    ) -> Result<Vec<Change>, GitError> {
+        let place = Place::Private { git_dir, work_tree: None, index: None };
+        let call = Call::new(Verb::DiffTree, place)
+            .args(["-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv"])
+            .args([old.as_str(), new.as_str()]);
+        let answer = self.run(&call)?;
+        let mut fields = answer.split(|byte| *byte == 0);
+        let mut changes = Vec::new();
+        while let (Some(facts), Some(path)) = (fields.next().filter(|facts| !facts.is_empty()), fields.next()) {
+            changes.push(parse(facts, path).ok_or_else(|| unexpected(&call, facts))?);
+        }
+        changes.sort_by(|one: &Change, other| one.path.cmp(&other.path));
+        Ok(changes)
+    }
+
+    /// Completes differences by the sizes of their contents.
+    pub(super) fn add_sizes(&self, objects: &Objects, changes: &mut [Change]) -> Result<(), GitError> {
         let mut entries: Vec<&mut Entry> = changes
             .iter_mut()
             .flat_map(|change| [&mut change.old, &mut change.new])

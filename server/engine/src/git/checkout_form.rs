@@ -131,6 +131,25 @@ impl CheckoutForm {
         }
     }
 
+    /// What the repository would store for a file at `path` that holds `bytes`; `None` when it would store these very
+    /// bytes. Not for paths in Git LFS.
+    ///
+    /// # Errors
+    /// When git cannot be run.
+    pub fn stored_content(&self, path: &RepoPath, bytes: &[u8]) -> Result<Option<Vec<u8>>, GitError> {
+        self.conversion(path).map_or(Ok(None), |conversion| conversion.stored_content(path, bytes))
+    }
+
+    /// Whether the checkout's form of `path` is another than the stored one, perhaps.
+    pub fn converts(&self, path: &RepoPath) -> bool {
+        self.is_in_lfs(path) || self.conversion(path).is_some()
+    }
+
+    /// Whether what the repository stores for `path` only points to the content.
+    pub fn is_in_lfs(&self, path: &RepoPath) -> bool {
+        self.in_lfs(path).is_some()
+    }
+
     /// What a checkout would hold at `path` for the stored `object`; `None` when that is its bytes as they are.
     ///
     /// # Errors
@@ -253,6 +272,13 @@ impl Conversion {
         match self.forms(path).find(|form| form.held == held) {
             Some(form) => Ok(Some(form.stored.clone())),
             None => self.stage.store_apart(path, bytes, Keep::Ids),
+        }
+    }
+
+    fn stored_content(&self, path: &RepoPath, bytes: &[u8]) -> Result<Option<Vec<u8>>, GitError> {
+        match self.stage.store_apart(path, bytes, Keep::Objects)? {
+            None => Ok(None),
+            Some(object) => self.stage.read(&object).map(Some),
         }
     }
 

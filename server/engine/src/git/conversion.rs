@@ -191,6 +191,12 @@ impl Stage {
         self.git.run(&call.args([object.as_str()]))
     }
 
+    /// The bytes of an object of the stage's git directory.
+    pub(super) fn read(&self, object: &ObjectId) -> Result<Vec<u8>, GitError> {
+        let place = Place::Private { git_dir: &self.git_dir, work_tree: None, index: None };
+        Ok(self.git.contents(place, &[object])?.pop().unwrap_or_default())
+    }
+
     fn hash(&self, how: &[&OsStr], content: &[u8], keep: Keep) -> Result<Option<ObjectId>, GitError> {
         let write = (keep == Keep::Objects).then_some("-w");
         let call = Call::new(Verb::HashObject, self.place()).args(write).args(["--stdin"]).args(how);

@@ -7,18 +7,21 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr as _;
 
-use git2::{Odb, Oid};
+use git2::{ObjectType, Odb, Oid, Repository};
 use pactify_core::{AbsPath, ObjectId};
 
 use super::Git;
 use super::command::{Call, Place, Verb, unexpected};
 use super::error::GitError;
+use crate::hash::Algorithm;
 
-/// The objects of one git directory of ours.
+/// The objects of one git directory of ours, and perhaps of another one beyond it.
 pub struct Objects {
     git: Git,
     git_dir: AbsPath,
     source: Source,
+    algorithm: Algorithm,
+    beyond: Option<Box<Objects>>,
 }
 
 enum Source {
@@ -39,11 +42,50 @@ impl Git {
     /// When there is no capture at `capture`.
     pub fn objects(&self, capture: &AbsPath, example: &ObjectId) -> Result<Objects, GitError> {
         let source = if example.is_sha256() { Source::Program } else { Source::Library(open(capture)?) };
-        Ok(Objects { git: self.clone(), git_dir: capture.clone(), source })
+        let (git, git_dir, algorithm) = (self.clone(), capture.clone(), Algorithm::of(example));
+        Ok(Objects { git, git_dir, source, algorithm, beyond: None })
     }
 }
 
 impl Objects {
+    /// These objects, and where they lack one, those of `other`.
+    #[must_use]
+    pub fn or(mut self, other: Self) -> Self {
+        self.beyond = Some(Box::new(other));
+        self
+    }
+
+    /// The git directory.
+    pub(super) fn git_dir(&self) -> &AbsPath {
+        &self.git_dir
+    }
+
+    /// The id of a blob of these bytes. Nothing is written.
+    pub fn id_of(&self, bytes: &[u8]) -> ObjectId {
+        self.algorithm.blob(bytes)
+    }
+
+    /// Writes a blob of these bytes, where it is not there yet.
+    ///
+    /// # Errors
+    /// What the file system or git refuses.
+    pub fn write(&self, bytes: &[u8]) -> Result<ObjectId, GitError> {
+        match &self.source {
+            Source::Library(_) => {
+                let written = Repository::open_bare(self.git_dir.as_path())
+                    .and_then(|repository| repository.odb()?.write(ObjectType::Blob, bytes))
+                    .and_then(object_id);
+                written.map_err(GitError::objects("write an object", self.git_dir.as_path()))
+            }
+            Source::Program => {
+                let call = Call::new(Verb::HashObject, self.place()).args(["-w", "--no-filters", "--stdin"]);
+                let call = call.input(bytes.to_vec());
+                let line = self.git.line(&call)?;
+                line.parse().map_err(|_| unexpected(&call, line.as_bytes()))
+            }
+        }
+    }
+
     /// An object's size in bytes.
     ///
     /// # Errors
@@ -57,6 +99,20 @@ impl Objects {
     /// # Errors
     /// [`GitError::ObjectsMissing`], naming those that are.
     pub fn sizes(&self, objects: &[&ObjectId]) -> Result<Vec<u64>, GitError> {
+        match (self.own_sizes(objects), &self.beyond) {
+            // Rare, and then few: what was accepted of an earlier result.
+            (Err(GitError::ObjectsMissing { .. }), Some(beyond)) => {
+                let size = |object: &&ObjectId| match self.own_sizes(&[object]) {
+                    Err(GitError::ObjectsMissing { .. }) => beyond.size(object),
+                    sizes => Ok(sizes?.into_iter().next().unwrap_or_default()),
+                };
+                objects.iter().map(size).collect()
+            }
+            (sizes, _) => sizes,
+        }
+    }
+
+    fn own_sizes(&self, objects: &[&ObjectId]) -> Result<Vec<u64>, GitError> {
         match &self.source {
             Source::Library(odb) => {
                 let header = |object: &ObjectId| oid(object).and_then(|id| odb.read_header(id));
@@ -75,7 +131,14 @@ impl Objects {
     /// # Errors
     /// [`GitError::ObjectTooLarge`], [`GitError::ObjectsMissing`].
     pub fn read(&self, object: &ObjectId, limit: u64) -> Result<Vec<u8>, GitError> {
-        let size = self.size(object)?;
+        match (self.own(object, limit), &self.beyond) {
+            (Err(GitError::ObjectsMissing { .. }), Some(beyond)) => beyond.read(object, limit),
+            (read, _) => read,
+        }
+    }
+
+    fn own(&self, object: &ObjectId, limit: u64) -> Result<Vec<u8>, GitError> {
+        let size = self.own_sizes(&[object])?.into_iter().next().unwrap_or_default();
         if size > limit {
             return Err(GitError::ObjectTooLarge { object: object.clone(), size, limit });
         }

@@ -55,6 +55,11 @@ impl Places {
         self.directory.join("capture")
     }
 
+    /// The git directory of what was accepted so far.
+    pub fn accepted(&self) -> AbsPath {
+        self.directory.join("accepted")
+    }
+
     /// The ref in the person's repository that keeps the base's objects while the job exists.
     pub fn keep_ref(&self) -> String {
         format!("refs/pactify/keep/{}", self.job)

@@ -1,12 +1,18 @@
 //! Putting results into the checkout: preview id, checks, apply, record — in this order, under two locks.
 //!
+//! What is accepted by an apply is written down as a tree before the apply itself ([`crate::git::accepted`]); the apply's own
+//! record and the journal both name it. Parts and merges come from [`super::offer`] and [`super::merge`].
+//!
 //! The job's lock makes this process the only writer of its journal, the repository's lock the only writer of the
 //! checkout. What an interrupted apply left is repaired first. An apply that was completed but not recorded (its process
 //! died in between) is recorded by the next one.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use pactify_core::change::plan::Selection;
+use pactify_core::change::Entry;
+use pactify_core::change::group::GroupId;
+use pactify_core::change::plan::{CheckedPlan, Grounds, Selection};
 use pactify_core::job::RepositoryRecord;
 use pactify_core::job::event::Known;
 use pactify_core::job::outcome::Disposition;
@@ -15,41 +21,82 @@ use pactify_core::protocol::{Applied, ApplyParams};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, ObjectId, RepoPath};
 
 use super::dispose::BUSY;
+use super::merge::Merging;
+use super::offer::{Chosen, Offer};
 use super::preview::Captured;
 use super::{Jobs, invalid, job_id};
 use crate::apply::unsaved::unsaved;
-use crate::apply::{self, ApplyError, ApplyId, Canonical, Contents, Materials, RepositoryLock};
+use crate::apply::{self, ApplyError, ApplyId, Canonical, Materials, RepositoryLock};
 use crate::causes::with_causes;
-use crate::git::{CheckoutForm, Objects, Places, capture};
+use crate::git::{CheckoutForm, Places};
 use crate::journal::Journal;
 
 impl Jobs {
     /// Puts a result into the checkout: all that was chosen, or nothing.
     pub fn apply(&self, params: &ApplyParams) -> Result<Applied, Failure> {
         let job = job_id(&params.job_id)?;
-        let selection = selection(params)?;
+        let wish = Wish::read(params)?;
         let mut journal = self.own(&job, "apply")?;
-        let result = self.result(&job)?;
-        refuse_unless_shown(&job, &result, &journal, &params.change_set)?;
+        refuse_discarded(&job, &journal)?;
 
-        let lock = RepositoryLock::acquire(self.store(), &result.spec.repository, BUSY)?;
+        let lock = RepositoryLock::acquire(self.store(), &journal.spec().repository, BUSY)?;
         self.settle(&mut journal, &lock)?;
 
-        let unsaved = unsaved(self.store(), &result.spec.repository)?;
+        let result = self.result(&job)?;
+        refuse_unless_shown(&job, &result, &params.change_set)?;
+        let spec = &result.spec;
+        let unsaved = unsaved(self.store(), &spec.repository)?;
         let places = Places::from(&self.store().job(&job)?);
-        let form = InCheckout(self.git()?.checkout_form(&places, &result.spec.base, &result.set)?);
-        let checkout = apply::observe(&result.spec.repository, &result.set, &form, unsaved)?;
-        let plan = result.set.check(&selection, &checkout).map_err(ApplyError::Conflicts)?;
+        let mut offer = Offer::of(&result);
+        offer.provide_changes()?;
+        let form = self.git()?.checkout_form(&places, &spec.base, &result.set)?;
+        let mut grounds = Grounds { shown: wish.shown, ..offer.grounds(&wish.groups)? };
+        let canonical = InCheckout { form: &form, offer: &offer };
+        let checkout = apply::observe(&spec.repository, &result.set, &grounds, &canonical, unsaved)?;
+        let merging = Merging { repository: &spec.repository, form: &form };
+        grounds.merges = merging.all(&result.set.to_merge(&wish.selection, &grounds, &checkout), &mut offer)?;
+        let plan = result.set.check(&wish.selection, &grounds, &checkout).map_err(ApplyError::Conflicts)?;
+        merging.keep(&plan, &mut offer)?;
+
+        let merged = plan.actions().iter().filter(|action| action.merged).map(|action| action.path.path().clone());
+        let merged: Vec<PathName> = merged.map(PathName::from).collect();
+        let accepted = self.accept(&places, &result, &plan, &offer)?;
         let id = next_apply(&journal, &job);
-        let contents = Captures(&result.objects);
-        let applied = apply::apply(plan, &id, Materials { contents: &contents, canonical: &form }, &lock)?;
+        let canonical = InCheckout { form: &form, offer: &offer };
+        let materials = Materials { contents: &offer, canonical: &canonical };
+        let applied = apply::apply(plan.accepting(accepted), &id, materials, &lock)?;
         self.record_applied(&mut journal, &applied)?;
         Ok(Applied {
             apply: id.number,
             applied: applied.written.into_iter().map(PathName::from).collect(),
+            merged,
             already: applied.already.into_iter().map(PathName::from).collect(),
             disposition: journal.state().disposition,
         })
+    }
+
+    /// Writes down what is accepted once `plan` is done: before it is done, so that no crash can lose it.
+    fn accept(
+        &self,
+        places: &Places,
+        result: &Captured,
+        plan: &CheckedPlan,
+        offer: &Offer<'_>,
+    ) -> Result<ObjectId, Failure> {
+        let before = result.accepted.as_ref().unwrap_or(&result.set.base_tree);
+        let mut entries = plan.accepts().clone();
+        for change in &result.set.changes {
+            let had = offer.had(change);
+            let facts = |entry: &Option<Entry>| entry.as_ref().map(|entry| (entry.mode, entry.object.clone()));
+            if entries.get(&change.path).is_some_and(|entry| facts(entry) == facts(&had)) {
+                entries.remove(&change.path);
+            }
+        }
+        if entries.is_empty() {
+            return Ok(before.clone());
+        }
+        let store = self.git()?.accept(places, &result.spec.repository, &result.spec.base)?;
+        Ok(store.advance(before, &entries, &result.objects, |object| offer.made(object))?)
     }
 
     /// Tells every other pactify process which files this editor holds unsaved text for, until this process ends.
@@ -99,7 +146,7 @@ impl Jobs {
             apply: applied.apply.number,
             change_set: applied.change_set.clone(),
             complete: applied.complete,
-            accepted: None,
+            accepted: applied.accepted.clone(),
             paths: applied.written.iter().map(RepoPath::display).collect(),
         };
         let attempt = self.last_attempt(journal)?;
@@ -117,56 +164,90 @@ fn next_apply(journal: &Journal, job: &JobId) -> ApplyId {
     ApplyId { job: job.clone(), number: journal.state().applies + 1 }
 }
 
-/// Captured contents, for the applier.
-struct Captures<'a>(&'a Objects);
-
-impl Contents for Captures<'_> {
-    fn read(&self, object: &ObjectId) -> io::Result<Vec<u8>> {
-        self.0.read(object, capture::MAX_FILE_BYTES).map_err(|error| io::Error::other(with_causes(&error)))
-    }
+/// The form that the checkout gives to contents, for the applier.
+pub(super) struct InCheckout<'a> {
+    pub(super) form: &'a CheckoutForm,
+    pub(super) offer: &'a Offer<'a>,
 }
 
-/// The form that the checkout gives to them, for the applier.
-struct InCheckout(CheckoutForm);
-
-impl Canonical for InCheckout {
+impl Canonical for InCheckout<'_> {
     fn to_stored(&self, path: &RepoPath, bytes: &[u8]) -> io::Result<Option<ObjectId>> {
-        self.0.stored(path, bytes).map_err(|error| io::Error::other(with_causes(&error)))
+        self.form.stored(path, bytes).map_err(|error| io::Error::other(with_causes(&error)))
     }
 
     fn to_checkout(&self, path: &RepoPath, object: &ObjectId) -> io::Result<Option<Vec<u8>>> {
-        self.0.checked_out(path, object).map_err(|error| io::Error::other(with_causes(&error)))
+        if !self.form.converts(path) {
+            return Ok(None);
+        }
+        let converted = self.offer.provide(object).and_then(|()| self.form.checked_out(path, object));
+        converted.map_err(|error| io::Error::other(with_causes(&error)))
     }
 
     fn is_converted(&self, path: &RepoPath, object: &ObjectId) -> io::Result<bool> {
-        self.0.is_converted(path, object).map_err(|error| io::Error::other(with_causes(&error)))
+        if !self.form.converts(path) {
+            return Ok(false);
+        }
+        let converted = self.offer.provide(object).and_then(|()| self.form.is_converted(path, object));
+        converted.map_err(|error| io::Error::other(with_causes(&error)))
     }
 
     fn trusts_executable_bit(&self) -> bool {
-        self.0.trusts_executable_bit()
+        self.form.trusts_executable_bit()
     }
 }
 
-fn selection(params: &ApplyParams) -> Result<Selection, Failure> {
-    let paths = |names: &[PathName]| {
-        let parse =
-            |name: &PathName| RepoPath::try_from(name.clone()).map_err(|error| invalid(format!("path: {error}")));
-        names.iter().map(parse).collect::<Result<Vec<_>, _>>()
-    };
-    Ok(match &params.select {
-        None => Selection::All { confirmed: paths(&params.confirm_sensitive)? },
-        Some(selected) if selected.is_empty() => {
-            return Err(invalid("select: name at least one path, or leave it out"));
-        }
-        Some(selected) => Selection::Paths(paths(selected)?),
-    })
+/// What the person wants, understood.
+struct Wish {
+    selection: Selection,
+    groups: Chosen,
+    shown: BTreeMap<RepoPath, ObjectId>,
 }
 
-fn refuse_unless_shown(job: &JobId, result: &Captured, journal: &Journal, shown: &str) -> Result<(), Failure> {
+impl Wish {
+    fn read(params: &ApplyParams) -> Result<Self, Failure> {
+        let parse = |field: &str, name: &PathName| {
+            RepoPath::try_from(name.clone()).map_err(|error| invalid(format!("{field}: {error}")))
+        };
+        let shown = params.confirm_merges.iter().map(|merge| {
+            let object = merge.object.parse().map_err(|error| invalid(format!("confirmMerges: {error}")))?;
+            Ok((parse("confirmMerges", &merge.path)?, object))
+        });
+        let shown = shown.collect::<Result<_, Failure>>()?;
+        let Some(select) = &params.select else {
+            let confirmed = params.confirm_sensitive.iter().map(|name| parse("confirmSensitive", name));
+            let selection = Selection::All { confirmed: confirmed.collect::<Result<_, _>>()? };
+            return Ok(Self { selection, groups: Chosen::new(), shown });
+        };
+        if select.is_empty() {
+            return Err(invalid("select: name at least one path, or leave it out"));
+        }
+        let mut groups = Chosen::new();
+        let mut paths = BTreeSet::new();
+        for selected in select {
+            let path = parse("select", &selected.path)?;
+            let named = match &selected.groups {
+                None => &[GroupId::Whole][..],
+                Some(named) if named.is_empty() => {
+                    return Err(invalid(format!("select: name at least one part of {path}, or leave `groups` out")));
+                }
+                Some(named) => named,
+            };
+            groups.entry(path.clone()).or_default().extend(named);
+            paths.insert(path);
+        }
+        Ok(Self { selection: Selection::Paths(paths.into_iter().collect()), groups, shown })
+    }
+}
+
+fn refuse_discarded(job: &JobId, journal: &Journal) -> Result<(), Failure> {
     if journal.state().disposition == Disposition::Discarded {
         let message = format!("job {job} was discarded");
         return Err(Failure::new(FailureCode::WrongState, message, "retry the job to get a new result"));
     }
+    Ok(())
+}
+
+fn refuse_unless_shown(job: &JobId, result: &Captured, shown: &str) -> Result<(), Failure> {
     if result.set.id.as_str() != shown {
         return Err(Failure::new(
             FailureCode::StalePreview,

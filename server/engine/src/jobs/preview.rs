@@ -3,6 +3,7 @@
 //! Everything here is bounded and pages; what is cut short says so. Sensitive paths come first. The job's tree is never
 //! looked at: it may have been changed since, or be a trap.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,11 +18,11 @@ use pactify_core::protocol::{
     Content, ContentParams, ExportForm, ExportParams, Exported, FileChange, HunkView, Preview, PreviewFormat,
     PreviewParams, Side, SideView,
 };
-use pactify_core::{AbsPath, Failure, FailureCode, JobId, RepoPath, display};
+use pactify_core::{AbsPath, Failure, FailureCode, JobId, ObjectId, RepoPath, display};
 
 use super::{Jobs, invalid, job_id, page};
 use crate::apply::{self, Current};
-use crate::git::Objects;
+use crate::git::{GitError, Objects, Places};
 
 /// The longest patch that is sent in one piece, in bytes.
 const MAX_PATCH: usize = 16 << 20;
@@ -83,6 +84,7 @@ impl Jobs {
             Side::Base => side(change.old.as_ref(), &result.objects)?,
             Side::Result => side(change.new.as_ref(), &result.objects)?,
             Side::Current => current(&result.spec.repository, &path)?,
+            Side::Merged => return Err(invalid("side: merged is not there yet")),
         };
         Ok(match bytes {
             SideBytes::None => Content { text: None, binary: false, size: 0, exists: false },
@@ -120,15 +122,28 @@ impl Jobs {
     pub(super) fn result(&self, job: &JobId) -> Result<Captured, Failure> {
         let (snapshot, seen) = self.store().seen(job)?;
         let Some(record) = &snapshot.state.result else { return Err(no_result(job, seen)) };
-        let capture = self.store().job(job)?.capture();
-        let git = self.git()?;
-        Ok(Captured {
+        let (directory, git, spec) = (self.store().job(job)?, self.git()?, Arc::clone(&snapshot.spec));
+        let capture = directory.capture();
+        let mut result = Captured {
             set: git.change_set(&capture, &record.base_tree, record.change_set.tree())?,
             totals: record.totals,
             objects: git.objects(&capture, record.change_set.tree())?,
+            accepted: snapshot.state.accepted.clone(),
+            accepted_entries: BTreeMap::new(),
             capture,
-            spec: Arc::clone(&snapshot.spec),
-        })
+            spec,
+        };
+        if let Some(accepted) = result.accepted.as_ref().filter(|accepted| **accepted != record.base_tree) {
+            let places = Places::from(&directory);
+            let Some(store) = git.accepted(&places, &result.spec.base)? else {
+                let (repository, missing) = (places.accepted(), vec![accepted.to_string()]);
+                return Err(GitError::ObjectsMissing { repository, missing }.into());
+            };
+            let changes = store.changes(&record.base_tree, accepted)?;
+            result.objects = result.objects.or(store.into_objects());
+            result.add_accepted(changes);
+        }
+        Ok(result)
     }
 
     fn patch(&self, result: &Captured, only: Option<&RepoPath>) -> Result<Patch, Failure> {
@@ -301,9 +316,32 @@ fn repo_path(path: String, path_bytes: Option<String>) -> Result<RepoPath, Failu
 
 /// A job's captured result, opened.
 pub(super) struct Captured {
+    /// From base to result. Paths that were accepted and that this result has again as the base had them are added: their
+    /// change is from what was accepted.
     pub(super) set: ChangeSet,
     pub(super) totals: Totals,
+    /// Contents of the base, of the result, and of what was accepted.
     pub(super) objects: Objects,
+    /// The tree of what was accepted so far.
+    pub(super) accepted: Option<ObjectId>,
+    /// Where that differs from the base.
+    pub(super) accepted_entries: BTreeMap<RepoPath, Option<Entry>>,
     pub(super) capture: AbsPath,
     pub(super) spec: Arc<JobSpec>,
+}
+
+impl Captured {
+    /// Adds what was accepted, as differences from the base.
+    fn add_accepted(&mut self, changes: Vec<Change>) {
+        let known: BTreeSet<RepoPath> = self.set.changes.iter().map(|change| change.path.clone()).collect();
+        for Change { path, old, new } in changes {
+            if !known.contains(&path) {
+                self.totals.files += 1;
+                self.totals.sensitive += u64::from(tier(&path) == Some(Tier::Sensitive));
+                self.set.changes.push(Change { path: path.clone(), old: new.clone(), new: old });
+            }
+            self.accepted_entries.insert(path, new);
+        }
+        self.set.changes.sort_by(|one, other| one.path.cmp(&other.path));
+    }
 }

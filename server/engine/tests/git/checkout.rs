@@ -322,8 +322,9 @@ impl Landed {
     pub(crate) fn apply(&self) -> Result<Applied, Failure> {
         let confirm_sensitive =
             self.captured.change_set.changes.iter().map(|change| change.path.clone().into()).collect();
-        let params =
-            ApplyParams { job_id: self.id(), change_set: self.change_set().into(), select: None, confirm_sensitive };
+        let change_set = self.change_set().into();
+        let (select, confirm_merges) = (None, vec![]);
+        let params = ApplyParams { job_id: self.id(), change_set, select, confirm_sensitive, confirm_merges };
         self.jobs().apply(&params)
     }
 

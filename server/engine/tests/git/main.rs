@@ -7,6 +7,7 @@ mod environment;
 mod formats;
 mod hostile;
 mod ordinary;
+mod parts;
 mod refusals;
 mod removal;
 mod support;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use pactify_core::path::PathName;
-use pactify_core::protocol::{Applied, ApplyParams, PreviewFormat, words};
+use pactify_core::protocol::{Applied, ApplyParams, PreviewFormat, Selected, words};
 use pactify_core::{Failure, FailureCode};
 
 use super::diff::{path_name, print_summary, whole};
@@ -44,11 +44,11 @@ impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
         let job = self.job.find(terminal)?;
         let output = &terminal.output;
-        let select: Vec<PathName> = self.path.iter().map(path_name).collect::<Result<_, _>>()?;
+        let chosen: Vec<PathName> = self.path.iter().map(path_name).collect::<Result<_, _>>()?;
         let confirm_sensitive: Vec<PathName> = self.confirm.iter().map(path_name).collect::<Result<_, _>>()?;
         let mut preview = whole(terminal, &job, None, PreviewFormat::Summary)?;
-        if !select.is_empty() {
-            preview.files.retain(|file| select.contains(&file.path));
+        if !chosen.is_empty() {
+            preview.files.retain(|file| chosen.contains(&file.path));
         }
         if !self.json {
             print_summary(output, &preview);
@@ -67,10 +67,11 @@ impl Args {
                 }
             }
         }
+        let select = chosen.into_iter().map(|path| Selected { path, groups: None }).collect::<Vec<_>>();
         let select = (!select.is_empty()).then_some(select);
-        let change_set = preview.change_set;
-        let applied =
-            terminal.jobs.apply(&ApplyParams { job_id: job.to_string(), change_set, select, confirm_sensitive })?;
+        let (job_id, change_set, confirm_merges) = (job.to_string(), preview.change_set, vec![]);
+        let params = ApplyParams { job_id, change_set, select, confirm_sensitive, confirm_merges };
+        let applied = terminal.jobs.apply(&params)?;
         if self.json {
             output.json(&applied);
         } else {

@@ -44,6 +44,7 @@ mod tests {
             path: PathName { path: path.to_owned(), path_bytes: None },
             kind,
             detail: "it changed since".to_owned(),
+            object: None,
         };
         let failure = Failure::new(FailureCode::ApplyConflict, "2 paths are in the way", "resolve them, then apply")
             .with_conflicts(vec![

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pactify_core::change::plan::Selection;
+use pactify_core::change::plan::{Grounds, Selection};
 use pactify_core::change::{Change, ChangeSet, Entry, EntryMode};
 use pactify_core::failure::{Conflict, ConflictKind};
 use pactify_core::job::RepositoryRecord;
@@ -180,8 +180,9 @@ impl Sandbox {
         between: impl FnOnce(),
     ) -> Result<Applied, ApplyError> {
         let lock = self.lock();
-        let checkout = observe(&self.repository, &result.set, &Verbatim, vec![])?;
-        let plan = result.set.check(selection, &checkout).map_err(ApplyError::Conflicts)?;
+        let grounds = Grounds::default();
+        let checkout = observe(&self.repository, &result.set, &grounds, &Verbatim, vec![])?;
+        let plan = result.set.check(selection, &grounds, &checkout).map_err(ApplyError::Conflicts)?;
         between();
         let materials = Materials { contents: result, canonical: &Verbatim };
         apply_with(plan, &apply_id(1), materials, &lock, disk)

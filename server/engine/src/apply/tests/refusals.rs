@@ -129,8 +129,10 @@ fn a_content_that_is_not_what_its_id_says_is_never_written() {
     let sandbox = Sandbox::new(&base);
     let captured = CapturedResult::between(&base, &files([("a", file("new"))]));
     let lock = sandbox.lock();
-    let checkout = super::super::observe(&sandbox.repository, &captured.set, &super::super::Verbatim, vec![]).unwrap();
-    let plan = captured.set.check(&everything(), &checkout).unwrap();
+    let grounds = pactify_core::change::plan::Grounds::default();
+    let checkout =
+        super::super::observe(&sandbox.repository, &captured.set, &grounds, &super::super::Verbatim, vec![]).unwrap();
+    let plan = captured.set.check(&everything(), &grounds, &checkout).unwrap();
     struct Swapped;
     impl super::super::Contents for Swapped {
         fn read(&self, _: &pactify_core::ObjectId) -> std::io::Result<Vec<u8>> {

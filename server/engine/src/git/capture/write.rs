@@ -1,4 +1,4 @@
-//! The result's tree: the base's, with some entries replaced.
+//! A tree that is another one with some entries replaced: a result made from its base, what is accepted from what was.
 //!
 //! libgit2 writes the changed directories, deepest first, where it knows the format; an index of our own and `write-tree`
 //! do it for SHA-256. Objects of the base need not be there (partial clone): what isn't changed isn't read.
@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use git2::{Oid, Repository, Tree};
 use pactify_core::change::EntryMode;
-use pactify_core::job::Base;
 use pactify_core::{AbsPath, ObjectId};
 
 use super::Outcome;
@@ -29,30 +28,35 @@ enum Edit {
 type Edits = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, Edit>>;
 
 impl Git {
-    /// Writes the tree that is `base`'s with `outcomes`, and returns its id.
-    pub(super) fn write_tree(
+    /// Writes the tree that is `base` with `outcomes` into a git directory of ours, and returns its id.
+    pub(in crate::git) fn write_tree(
         &self,
-        capture: &AbsPath,
-        base: &Base,
+        git_dir: &AbsPath,
+        base: &ObjectId,
         outcomes: &[Outcome],
     ) -> Result<ObjectId, GitError> {
         if outcomes.is_empty() {
-            Ok(base.tree.clone())
-        } else if base.tree.is_sha256() {
-            self.write_tree_by_index(capture, base, outcomes)
+            Ok(base.clone())
+        } else if base.is_sha256() {
+            self.write_tree_by_index(git_dir, base, outcomes)
         } else {
-            let refused = GitError::objects("write the result's tree", capture.as_path());
-            write_with_library(capture, base, outcomes).map_err(refused)
+            let refused = GitError::objects("write a tree", git_dir.as_path());
+            write_with_library(git_dir, base, outcomes).map_err(refused)
         }
     }
 
-    fn write_tree_by_index(&self, capture: &AbsPath, base: &Base, outcomes: &[Outcome]) -> Result<ObjectId, GitError> {
-        let index = capture.join("result.index");
-        let place = Place::Private { git_dir: capture, work_tree: None, index: Some(&index) };
-        self.run(&Call::new(Verb::ReadTree, place).args([base.tree.as_str()]))?;
+    fn write_tree_by_index(
+        &self,
+        git_dir: &AbsPath,
+        base: &ObjectId,
+        outcomes: &[Outcome],
+    ) -> Result<ObjectId, GitError> {
+        let index = git_dir.join("result.index");
+        let place = Place::Private { git_dir, work_tree: None, index: Some(&index) };
+        self.run(&Call::new(Verb::ReadTree, place).args([base.as_str()]))?;
         let mut removals = Vec::new();
         let mut additions = Vec::new();
-        let nothing = "0".repeat(base.tree.as_str().len());
+        let nothing = "0".repeat(base.as_str().len());
         for (path, new) in outcomes {
             let (list, facts) = match new {
                 Some(entry) => (&mut additions, format!("{} {}\t", entry.mode.octal(), entry.object)),
@@ -70,9 +74,9 @@ impl Git {
     }
 }
 
-fn write_with_library(capture: &AbsPath, base: &Base, outcomes: &[Outcome]) -> Result<ObjectId, git2::Error> {
-    let repository = Repository::open_bare(capture)?;
-    let root = repository.find_tree(oid(&base.tree)?)?;
+fn write_with_library(git_dir: &AbsPath, base: &ObjectId, outcomes: &[Outcome]) -> Result<ObjectId, git2::Error> {
+    let repository = Repository::open_bare(git_dir)?;
+    let root = repository.find_tree(oid(base)?)?;
     let mut edits = edits(outcomes)?;
     loop {
         // The deepest directory; on a tie any.

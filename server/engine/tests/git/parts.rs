@@ -1,0 +1,255 @@
+//! Parts of a result, taken one after the other: by group, by mode, before and after a resume, with a checkout that
+//! goes its own way meanwhile.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord};
+use pactify_core::job::outcome::{Disposition, Outcome};
+use pactify_core::protocol::{Applied, ApplyParams};
+use pactify_core::{Failure, FailureCode};
+use pactify_engine::job_dir::JobLock;
+use pactify_engine::jobs::Jobs;
+use pactify_engine::journal::Journal;
+use pactify_engine::store::Store;
+use serde_json::{Value, json};
+
+use crate::support::{Fixture, Landed};
+
+const BASE: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+const RESULT: &str = "eins\n2\n3\n4\nfünf\n6\n7\n8\nneun\n";
+const FIRST: &str = "-1,1+1,1";
+const MIDDLE: &str = "-5,1+5,1";
+const LAST: &str = "-9,1+9,1";
+
+/// A job that changed three lines of `a.txt` and added `b.txt`.
+fn landed() -> (Fixture, Landed) {
+    let fixture = Fixture::with(&[("a.txt", BASE)]);
+    let landed = fixture.land(|job| {
+        job.write("a.txt", RESULT);
+        job.write("b.txt", "new\n");
+    });
+    (fixture, landed)
+}
+
+fn apply(landed: &Landed, more: Value) -> Result<Applied, Failure> {
+    let jobs = Jobs::open(landed.env.clone()).unwrap();
+    let job = landed.job.places.job();
+    let change_set = jobs.status(job).unwrap().change_set.unwrap();
+    let mut params = json!({ "jobId": job, "changeSet": change_set });
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    jobs.apply(&serde_json::from_value::<ApplyParams>(params).unwrap())
+}
+
+fn groups(groups: &[&str]) -> Value {
+    json!({ "select": [{ "path": "a.txt", "groups": groups }] })
+}
+
+fn read(fixture: &Fixture, path: &str) -> String {
+    fs::read_to_string(fixture.repo.join(path)).unwrap()
+}
+
+/// The conflicts of a refusal as `kind path`, with the objects that would confirm merges.
+fn refused(applied: Result<Applied, Failure>) -> (Vec<String>, Vec<String>) {
+    let failure = applied.unwrap_err();
+    assert_eq!(failure.code, FailureCode::ApplyConflict, "{failure:?}");
+    let told = failure.conflicts.iter().map(|conflict| format!("{:?} {}", conflict.kind, conflict.path.path));
+    (told.collect(), failure.conflicts.iter().filter_map(|conflict| conflict.object.clone()).collect())
+}
+
+/// The person resumes the job, which does `work` and ends.
+fn resume(fixture: &Fixture, landed: &Landed, work: impl FnOnce()) {
+    work();
+    let captured = fixture.capture(&landed.job);
+    let store = Store::open(&fixture.store).unwrap();
+    let lock: JobLock = store.job(landed.job.places.job()).unwrap().lock(std::time::Duration::ZERO).unwrap();
+    let mut journal = Journal::open(lock).unwrap();
+    let attempt = journal.state().next_attempt();
+    let process = ProcessRecord { pid: 1, start_time: 2, boot_id: "boot".into() };
+    for event in [
+        Known::AttemptStarted { reason: AttemptReason::Resume, host: HostRecord { process, version: "0".into() } },
+        Known::Captured { result: captured.result },
+        Known::AttemptEnded { outcome: Outcome::Succeeded, failure: None, final_message: None },
+    ] {
+        journal.append("2026-11-29T17:00:00Z".parse().unwrap(), attempt, event).unwrap();
+    }
+}
+
+#[test]
+fn groups_are_taken_one_by_one_and_the_rest_at_once() {
+    let (fixture, landed) = landed();
+    let applied = apply(&landed, groups(&[MIDDLE])).unwrap();
+    assert_eq!(read(&fixture, "a.txt"), BASE.replace('5', "fünf"));
+    assert_eq!((applied.disposition, applied.merged), (Disposition::PartlyApplied, vec![]));
+    assert!(!fixture.repo.join("b.txt").exists());
+
+    let again = apply(&landed, groups(&[MIDDLE])).unwrap();
+    assert_eq!((again.applied.len(), again.already.len()), (0, 1), "it is there already");
+
+    apply(&landed, groups(&[LAST, FIRST])).unwrap();
+    assert_eq!(read(&fixture, "a.txt"), RESULT);
+    let rest = apply(&landed, json!({})).unwrap();
+    assert_eq!(rest.disposition, Disposition::Applied);
+    assert_eq!((rest.applied.len(), rest.already.len()), (1, 1));
+    assert_eq!(read(&fixture, "b.txt"), "new\n");
+}
+
+#[test]
+fn a_part_that_was_taken_back_by_hand_can_be_taken_again() {
+    let (fixture, landed) = landed();
+    apply(&landed, groups(&[FIRST, LAST])).unwrap();
+    fs::write(fixture.repo.join("a.txt"), BASE.replace('9', "neun")).unwrap();
+    apply(&landed, groups(&[FIRST])).unwrap();
+    assert_eq!(read(&fixture, "a.txt"), BASE.replace('1', "eins").replace('9', "neun"));
+    fs::write(fixture.repo.join("a.txt"), BASE).unwrap();
+    apply(&landed, json!({})).unwrap();
+    assert_eq!(read(&fixture, "a.txt"), RESULT);
+}
+
+#[test]
+fn parts_that_there_are_not_are_refused_by_name() {
+    let (fixture, landed) = landed();
+    for (select, told) in [
+        (json!([{ "path": "a.txt", "groups": ["-2,1+2,1"] }]), "a.txt: it has no part -2,1+2,1"),
+        (json!([{ "path": "a.txt", "groups": ["mode"] }]), "a.txt: it has no part mode"),
+        (json!([{ "path": "a.txt", "groups": [] }]), "select: name at least one part of a.txt, or leave `groups` out"),
+        (
+            json!([{ "path": "b.txt", "groups": [FIRST] }]),
+            "b.txt can only be taken as a whole: the path is new, gone, or of another kind",
+        ),
+    ] {
+        let failure = apply(&landed, json!({ "select": select })).unwrap_err();
+        assert_eq!((failure.code, failure.message.as_str()), (FailureCode::InvalidParams, told));
+    }
+    apply(&landed, json!({ "select": [{ "path": "b.txt", "groups": ["whole"] }] })).unwrap();
+    assert_eq!((read(&fixture, "a.txt").as_str(), read(&fixture, "b.txt").as_str()), (BASE, "new\n"));
+}
+
+#[test]
+fn a_merge_is_shown_before_it_is_written() {
+    let (fixture, landed) = landed();
+    let mine = BASE.replace('3', "mine");
+    fs::write(fixture.repo.join("a.txt"), &mine).unwrap();
+    let (conflicts, objects) = refused(apply(&landed, json!({})));
+    assert_eq!(conflicts, ["MergeNotShown a.txt"]);
+    assert_eq!(read(&fixture, "a.txt"), mine, "nothing is written");
+    assert!(!fixture.repo.join("b.txt").exists());
+
+    let wrong = "0".repeat(40);
+    let confirmed = |object: &str| json!({ "confirmMerges": [{ "path": "a.txt", "object": object }] });
+    assert_eq!(refused(apply(&landed, confirmed(&wrong))).1, objects);
+    let applied = apply(&landed, confirmed(&objects[0])).unwrap();
+    assert_eq!(read(&fixture, "a.txt"), RESULT.replace('3', "mine"));
+    assert_eq!(applied.merged.len(), 1);
+    assert_eq!(applied.disposition, Disposition::Applied);
+    let object = fixture.plain(&fixture.repo, &["hash-object", "a.txt"]);
+    assert_eq!(object, objects[0], "what was confirmed is what is there");
+    assert!(apply(&landed, json!({})).unwrap().applied.is_empty(), "nothing is left to take");
+}
+
+#[test]
+fn what_was_merged_changes_again_before_it_is_confirmed() {
+    let (fixture, landed) = landed();
+    fs::write(fixture.repo.join("a.txt"), BASE.replace('3', "mine")).unwrap();
+    let (_, objects) = refused(apply(&landed, json!({})));
+    fs::write(fixture.repo.join("a.txt"), BASE.replace('3', "mine, later")).unwrap();
+    let confirmed = json!({ "confirmMerges": [{ "path": "a.txt", "object": objects[0] }] });
+    let (conflicts, others) = refused(apply(&landed, confirmed));
+    assert_eq!(conflicts, ["MergeNotShown a.txt"]);
+    assert_ne!(others, objects, "another text, which nobody has seen");
+    assert_eq!(read(&fixture, "a.txt"), BASE.replace('3', "mine, later"));
+}
+
+#[test]
+fn each_step_is_merged_against_what_was_accepted_before() {
+    let (fixture, landed) = landed();
+    apply(&landed, groups(&[FIRST])).unwrap();
+    // The person goes on with what they took.
+    fs::write(fixture.repo.join("a.txt"), BASE.replace('1', "eins, zwei")).unwrap();
+    let (conflicts, objects) = refused(apply(&landed, groups(&[LAST])));
+    assert_eq!(conflicts, ["MergeNotShown a.txt"]);
+    let mut confirmed = groups(&[LAST]);
+    confirmed["confirmMerges"] = json!([{ "path": "a.txt", "object": objects[0] }]);
+    apply(&landed, confirmed).unwrap();
+    assert_eq!(read(&fixture, "a.txt"), BASE.replace('1', "eins, zwei").replace('9', "neun"));
+
+    fs::write(fixture.repo.join("a.txt"), BASE.replace('5', "cinq")).unwrap();
+    let (conflicts, _) = refused(apply(&landed, groups(&[MIDDLE])));
+    assert_eq!(conflicts, ["ContentDiffers a.txt"]);
+}
+
+#[test]
+fn content_and_mode_are_taken_apart_and_merge_apart() {
+    let fixture = Fixture::with(&[("a.sh", BASE), ("b.sh", "b\n"), ("c.sh", "c\n")]);
+    let executable = |path: &std::path::Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    let landed = fixture.land(|job| {
+        job.write("a.sh", RESULT);
+        job.write("c.sh", "see\n");
+        for path in ["a.sh", "b.sh"] {
+            executable(&job.tree().join(path));
+        }
+    });
+    let bits = |path: &str| fs::metadata(fixture.repo.join(path)).unwrap().permissions().mode() & 0o777;
+    apply(&landed, json!({ "select": [{ "path": "a.sh", "groups": ["mode"] }] })).unwrap();
+    assert_eq!((read(&fixture, "a.sh").as_str(), bits("a.sh")), (BASE, 0o755));
+    apply(&landed, json!({ "select": [{ "path": "a.sh", "groups": [FIRST, MIDDLE, LAST] }] })).unwrap();
+    assert_eq!((read(&fixture, "a.sh").as_str(), bits("a.sh")), (RESULT, 0o755));
+
+    fs::write(fixture.repo.join("b.sh"), "the person's\n").unwrap();
+    executable(&fixture.repo.join("c.sh"));
+    let applied = apply(&landed, json!({})).unwrap();
+    assert_eq!(applied.merged.len(), 2, "each side changed another thing: nothing needs to be looked at");
+    assert_eq!((read(&fixture, "b.sh").as_str(), bits("b.sh")), ("the person's\n", 0o755));
+    assert_eq!((read(&fixture, "c.sh").as_str(), bits("c.sh")), ("see\n", 0o755));
+    assert_eq!(applied.disposition, Disposition::Applied);
+}
+
+#[test]
+fn the_rest_of_a_resumed_result_is_held_against_what_was_accepted() {
+    let (fixture, landed) = landed();
+    apply(&landed, groups(&[FIRST])).unwrap();
+    apply(&landed, json!({ "select": [{ "path": "b.txt" }] })).unwrap();
+    let later = BASE.replace('1', "uno").replace('9', "nove");
+    resume(&fixture, &landed, || {
+        landed.job.write("a.txt", &later);
+        landed.job.write("b.txt", "newer\n");
+    });
+    // `eins` is in the checkout, `uno` replaces it; the group of the last line stands by itself.
+    apply(&landed, groups(&[LAST])).unwrap();
+    assert_eq!(read(&fixture, "a.txt"), BASE.replace('1', "eins").replace('9', "nove"));
+    let (conflicts, _) = refused(apply(&landed, groups(&[FIRST])));
+    assert_eq!(conflicts, ["ContentDiffers a.txt"], "it cannot be taken apart from what was accepted");
+    let applied = apply(&landed, json!({})).unwrap();
+    assert_eq!(applied.disposition, Disposition::Applied);
+    assert_eq!((read(&fixture, "a.txt"), read(&fixture, "b.txt")), (later, "newer\n".to_owned()));
+}
+
+#[test]
+fn what_a_resumed_job_takes_back_is_taken_back() {
+    let (fixture, landed) = landed();
+    apply(&landed, json!({})).unwrap();
+    resume(&fixture, &landed, || {
+        landed.job.write("a.txt", BASE);
+        fs::remove_file(landed.job.tree().join("b.txt")).unwrap();
+    });
+    let applied = apply(&landed, json!({})).unwrap();
+    assert_eq!(applied.applied.len(), 2);
+    assert_eq!(read(&fixture, "a.txt"), BASE);
+    assert!(!fixture.repo.join("b.txt").exists());
+    assert_eq!(applied.disposition, Disposition::Applied);
+}
+
+#[test]
+fn what_was_accepted_outlives_the_capture_that_it_came_from() {
+    let fixture = Fixture::with(&[("a.bin", "\0base"), ("a.txt", BASE)]);
+    let landed = fixture.land(|job| {
+        job.write("a.bin", "\0first");
+        job.write("a.txt", RESULT);
+    });
+    apply(&landed, json!({ "select": [{ "path": "a.bin" }, { "path": "a.txt", "groups": [FIRST] }] })).unwrap();
+    resume(&fixture, &landed, || landed.job.write("a.bin", "\0second"));
+    let accepted = fixture.store.join("jobs").join(&landed.job.id()).join("accepted");
+    fixture.plain(accepted.as_path(), &["fsck", "--full", "--strict", "--no-dangling"]);
+    apply(&landed, json!({})).unwrap();
+    assert_eq!((read(&fixture, "a.bin").as_str(), read(&fixture, "a.txt").as_str()), ("\0second", RESULT));
+}
