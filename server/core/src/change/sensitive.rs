@@ -21,164 +21,301 @@ pub enum Tier {
     BuildInput,
 }
 
-/// Directories whose whole content is sensitive.
-const SENSITIVE_DIRECTORIES: &[&str] = &[
-    // Editors: tasks that run on opening a folder, settings that choose executables.
-    ".vscode",
-    ".idea",
-    ".zed",
-    ".fleet",
-    ".nvim",
-    ".vim",
-    ".helix",
-    // Agents and their tools: configuration is instruction.
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".gemini",
-    ".kimi",
-    ".kimi-code",
-    ".opencode",
-    ".agents",
-    ".agent",
-    ".continue",
-    ".windsurf",
-    ".roo",
-    ".cline",
-    ".aider",
-    ".pactify",
-    ".mcp",
-    // Hooks and containers: run by git or by opening the folder.
-    ".husky",
-    ".githooks",
-    ".devcontainer",
-    ".direnv",
+/// Paths that act for one reason, all in lower case.
+struct Group {
+    /// Directories: all that is in them, and whatever stands in their place.
+    directories: &'static [&'static str],
+    /// File names.
+    names: &'static [&'static str],
+    /// Endings of file names.
+    endings: &'static [&'static str],
+    /// What acts on them, and when: a sentence without its subject.
+    why: &'static str,
+}
+
+const SENSITIVE: &[Group] = &[
+    Group {
+        directories: &[".vscode", ".vscode-insiders", ".zed", ".fleet", ".theia"],
+        names: &[],
+        endings: &[".code-workspace", ".sublime-project"],
+        why: "holds an editor's tasks, launches and settings: they run on opening the folder, choose programs, approve tools",
+    },
+    Group {
+        directories: &[],
+        names: &[],
+        endings: &[".code-snippets"],
+        why: "puts text of its own into what the person types",
+    },
+    Group {
+        directories: &[".idea", ".run"],
+        names: &[],
+        endings: &[".iml", ".ipr"],
+        why: "holds an IDE's run configurations, file watchers and startup tasks",
+    },
+    Group {
+        directories: &[".nvim", ".vim", ".helix"],
+        names: &[
+            ".exrc",
+            ".nvimrc",
+            ".vimrc",
+            "_vimrc",
+            ".gvimrc",
+            ".nvim.lua",
+            ".lazy.lua",
+            ".lvimrc",
+            ".dir-locals.el",
+            ".dir-locals-2.el",
+            ".projectile",
+            ".netrwhist",
+        ],
+        endings: &[],
+        why: "is a program that an editor runs when it is started here",
+    },
+    Group {
+        directories: &[],
+        names: &[".editorconfig"],
+        endings: &[],
+        why: "decides what an editor writes when it saves a file, unseen",
+    },
+    Group {
+        directories: &[
+            ".claude",
+            ".claude-plugin",
+            ".codex",
+            ".cursor",
+            ".gemini",
+            ".kimi",
+            ".kimi-code",
+            ".opencode",
+            ".agents",
+            ".agent",
+            ".antigravity",
+            ".amazonq",
+            ".augment",
+            ".junie",
+            ".kiro",
+            ".qwen",
+            ".continue",
+            ".windsurf",
+            ".roo",
+            ".cline",
+            ".aider",
+            ".pactify",
+            ".mcp",
+        ],
+        names: &[
+            ".mcp.json",
+            "mcp.json",
+            "opencode.json",
+            "opencode.jsonc",
+            "kimi.json",
+            "kimi.toml",
+            ".kimi.toml",
+            ".aider.conf.yml",
+            ".taskmaster.json",
+        ],
+        endings: &[".taskgraph.json"],
+        why: "configures an agent: hooks and servers that it starts, what it may do unasked, where it sends its key",
+    },
+    Group {
+        directories: &[],
+        names: &[
+            "agents.md",
+            "agents.override.md",
+            "agent.md",
+            "claude.md",
+            "claude.local.md",
+            "gemini.md",
+            "qwen.md",
+            "copilot-instructions.md",
+            ".cursorrules",
+            ".windsurfrules",
+            ".clinerules",
+            ".roorules",
+            ".goosehints",
+        ],
+        endings: &[".instructions.md", ".chatmode.md", ".prompt.md", ".mdc"],
+        why: "is obeyed by the next agent as if the person had said it",
+    },
+    Group {
+        directories: &[],
+        names: &[".worktreeinclude"],
+        endings: &[],
+        why: "chooses which of the person's ignored files, secrets among them, the next job is given",
+    },
+    Group {
+        directories: &[".husky", ".githooks", ".git-hooks", ".lefthook", ".lefthook-local"],
+        names: &[
+            ".pre-commit-config.yaml",
+            ".pre-commit-config.yml",
+            "lefthook.yml",
+            "lefthook.yaml",
+            "lefthook.toml",
+            "lefthook.json",
+            "lefthook-local.yml",
+            ".lefthook.yml",
+            ".lefthook.yaml",
+            ".lefthook.toml",
+            ".overcommit.yml",
+            ".huskyrc",
+            ".huskyrc.json",
+            ".lintstagedrc",
+            ".lintstagedrc.json",
+        ],
+        endings: &[],
+        why: "holds hooks: git runs them on the next commit, checkout or pull",
+    },
+    Group {
+        directories: &[],
+        names: &[".gitattributes", ".gitmodules", "gitconfig", ".lfsconfig"],
+        endings: &[".gitconfig"],
+        why: "tells git which filters, drivers, remotes and programs to use",
+    },
+    Group {
+        directories: &[".devcontainer"],
+        names: &["devcontainer.json", ".devcontainer.json", ".gitpod.yml", ".gitpod.dockerfile"],
+        endings: &[],
+        why: "describes a container whose commands run when the folder is opened in it",
+    },
+    Group {
+        directories: &[".direnv"],
+        names: &[
+            ".envrc",
+            ".tool-versions",
+            "mise.toml",
+            ".mise.toml",
+            "mise.local.toml",
+            ".mise.local.toml",
+            ".autoenv",
+        ],
+        endings: &[],
+        why: "is run or obeyed by the shell on entering the folder",
+    },
+    Group {
+        directories: &[".mise", ".cargo"],
+        names: &["rust-toolchain", "rust-toolchain.toml"],
+        endings: &[],
+        why: "names the compilers, wrappers and runners that a tool, or the language server of an editor, starts",
+    },
+    Group {
+        directories: &[".yarn"],
+        names: &[".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".pnp.cjs", ".pnp.loader.mjs", "bunfig.toml"],
+        endings: &[],
+        why: "names the program that a package manager is, or where it sends the person's token",
+    },
+    Group {
+        directories: &[],
+        names: &["sitecustomize.py", "usercustomize.py"],
+        endings: &[".pth"],
+        why: "is run by every Python that is started here",
+    },
 ];
 
-/// File names that are sensitive wherever they are.
-const SENSITIVE_NAMES: &[&str] = &[
-    ".envrc",
-    ".exrc",
-    ".nvimrc",
-    ".vimrc",
-    ".nvim.lua",
-    ".lvimrc",
-    ".dir-locals.el",
-    ".dir-locals-2.el",
-    ".editorconfig",
-    ".gitattributes",
-    ".gitmodules",
-    ".gitconfig",
-    ".pre-commit-config.yaml",
-    "lefthook.yml",
-    "lefthook.yaml",
-    ".lefthook.yml",
-    ".lefthook.yaml",
-    ".overcommit.yml",
-    "devcontainer.json",
-    ".devcontainer.json",
-    ".mcp.json",
-    "mcp.json",
-    "agents.md",
-    "agents.override.md",
-    "claude.md",
-    "claude.local.md",
-    "gemini.md",
-    ".cursorrules",
-    ".windsurfrules",
-    ".clinerules",
-    "opencode.json",
-    "opencode.jsonc",
-    ".worktreeinclude",
-    ".aider.conf.yml",
-    ".tool-versions",
-    "mise.toml",
-    ".mise.toml",
-    ".npmrc",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".pnpmfile.cjs",
+const BUILD_INPUTS: &[Group] = &[
+    Group {
+        directories: &[".github", ".gitlab", ".circleci", ".buildkite", ".forgejo", ".gitea", ".woodpecker"],
+        names: &[
+            ".gitlab-ci.yml",
+            ".travis.yml",
+            "azure-pipelines.yml",
+            "bitbucket-pipelines.yml",
+            "jenkinsfile",
+            "cloudbuild.yaml",
+        ],
+        endings: &[],
+        why: "is run by the host of the repository, with its secrets, once it is pushed",
+    },
+    Group {
+        directories: &[],
+        names: &[
+            "makefile",
+            "gnumakefile",
+            "bsdmakefile",
+            "justfile",
+            ".justfile",
+            "rakefile",
+            "taskfile.yml",
+            "taskfile.yaml",
+            "cmakelists.txt",
+            "cmakepresets.json",
+            "meson.build",
+            "configure",
+            "configure.ac",
+            "build.ninja",
+        ],
+        endings: &[".mk", ".cmake"],
+        why: "is run when the person builds",
+    },
+    Group {
+        directories: &[],
+        names: &["build.rs", "build.zig", "cargo.toml", "go.mod", "flake.nix", "default.nix", "shell.nix"],
+        endings: &[],
+        why: "is run, or names code to fetch and run, when the person builds or an editor analyses",
+    },
+    Group {
+        directories: &[],
+        names: &[
+            "package.json",
+            "webpack.config.js",
+            "vite.config.js",
+            "vite.config.ts",
+            "jest.config.js",
+            "vitest.config.ts",
+            "gemfile",
+            "composer.json",
+        ],
+        endings: &[],
+        why: "holds scripts and dependencies that run on installing, building or testing",
+    },
+    Group {
+        directories: &[],
+        names: &["setup.py", "setup.cfg", "pyproject.toml", "conftest.py", "tox.ini", "noxfile.py"],
+        endings: &[],
+        why: "is run when the person installs or tests, and by an editor's discovery of tests",
+    },
+    Group {
+        directories: &["buildsrc"],
+        names: &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "pom.xml"],
+        endings: &[".gradle", ".csproj", ".sln", ".vcxproj", ".targets", ".props"],
+        why: "is run when the person builds or an IDE imports the project",
+    },
+    Group {
+        directories: &[],
+        names: &[
+            "dockerfile",
+            "containerfile",
+            "docker-compose.yml",
+            "docker-compose.yaml",
+            "compose.yml",
+            "compose.yaml",
+            "vagrantfile",
+        ],
+        endings: &[],
+        why: "is run when the person builds or starts a container",
+    },
 ];
-
-/// File-name endings that are sensitive.
-const SENSITIVE_ENDINGS: &[&str] = &[".code-workspace", ".code-snippets", ".sublime-project", ".taskgraph.json"];
-
-/// Directories whose content is build input.
-const BUILD_DIRECTORIES: &[&str] = &[".github", ".gitlab", ".circleci", ".buildkite", ".cargo"];
-
-/// File names that are build input.
-const BUILD_NAMES: &[&str] = &[
-    "makefile",
-    "gnumakefile",
-    "justfile",
-    "rakefile",
-    "dockerfile",
-    "containerfile",
-    "jenkinsfile",
-    "vagrantfile",
-    "build.rs",
-    "build.zig",
-    "cargo.toml",
-    "rust-toolchain",
-    "rust-toolchain.toml",
-    "package.json",
-    "setup.py",
-    "setup.cfg",
-    "pyproject.toml",
-    "conftest.py",
-    "sitecustomize.py",
-    "usercustomize.py",
-    "tox.ini",
-    "noxfile.py",
-    "cmakelists.txt",
-    "meson.build",
-    "configure",
-    "configure.ac",
-    "build.gradle",
-    "build.gradle.kts",
-    "settings.gradle",
-    "pom.xml",
-    "gemfile",
-    "composer.json",
-    "go.mod",
-    "docker-compose.yml",
-    "compose.yml",
-    "compose.yaml",
-    ".gitlab-ci.yml",
-    ".travis.yml",
-    "azure-pipelines.yml",
-    "taskfile.yml",
-    "webpack.config.js",
-    "vite.config.js",
-    "vite.config.ts",
-    "jest.config.js",
-    "vitest.config.ts",
-    "flake.nix",
-    "default.nix",
-    "shell.nix",
-];
-
-/// Endings of build inputs.
-const BUILD_ENDINGS: &[&str] = &[".mk", ".cmake", ".gradle", ".csproj", ".sln", ".vcxproj"];
 
 /// The tier of `path`, if it has one.
 pub fn tier(path: &RepoPath) -> Option<Tier> {
+    reason(path).map(|(tier, _)| tier)
+}
+
+/// The tier of `path` and why it is in it: a sentence whose subject is the path.
+pub fn reason(path: &RepoPath) -> Option<(Tier, &'static str)> {
     let folded = folded(path);
     let text = String::from_utf8_lossy(&folded);
-    let (directories, name) = match text.rsplit_once('/') {
-        Some((directories, name)) => (directories, name),
-        None => ("", text.as_ref()),
-    };
-    // The last component counts as a directory name too: a link or a gitlink may stand in for the directory.
-    let below = |list: &[&str]| directories.split('/').chain([name]).any(|part| list.contains(&part));
-    let called =
-        |names: &[&str], endings: &[&str]| names.contains(&name) || endings.iter().any(|ending| name.ends_with(ending));
-    if below(SENSITIVE_DIRECTORIES) || called(SENSITIVE_NAMES, SENSITIVE_ENDINGS) {
-        Some(Tier::Sensitive)
-    } else if below(BUILD_DIRECTORIES) || called(BUILD_NAMES, BUILD_ENDINGS) {
-        Some(Tier::BuildInput)
-    } else {
-        None
+    let first = |groups: &'static [Group]| groups.iter().find(|group| group.holds(&text)).map(|group| group.why);
+    let sensitive = first(SENSITIVE).map(|why| (Tier::Sensitive, why));
+    sensitive.or_else(|| first(BUILD_INPUTS).map(|why| (Tier::BuildInput, why)))
+}
+
+impl Group {
+    fn holds(&self, folded: &str) -> bool {
+        let name = folded.rsplit('/').next().unwrap_or(folded);
+        // The last component counts as a directory name too: a link or a gitlink may stand in for the directory.
+        folded.split('/').any(|part| self.directories.contains(&part))
+            || self.names.contains(&name)
+            || self.endings.iter().any(|ending| name.ends_with(ending))
     }
 }
 
@@ -201,12 +338,27 @@ mod tests {
             ("a/b/Makefile", Some(Tier::BuildInput)),
             (".github/workflows/ci.yml", Some(Tier::BuildInput)),
             ("build.rs", Some(Tier::BuildInput)),
+            ("x/.Cargo/config.toml", Some(Tier::Sensitive)),
+            ("lib/sitecustomize.py", Some(Tier::Sensitive)),
+            ("tests/conftest.py", Some(Tier::BuildInput)),
             ("src/main.rs", None),
             ("vscode/tasks.json", None),
             ("README.md", None),
         ];
         for (path, expected) in cases {
             assert_eq!(tier(&RepoPath::new(path).unwrap()), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn every_name_is_in_one_group_in_the_form_that_is_compared() {
+        let mut seen = std::collections::BTreeMap::new();
+        for group in SENSITIVE.iter().chain(BUILD_INPUTS) {
+            assert!(!group.why.is_empty() && !group.why.ends_with('.'), "{}", group.why);
+            for name in [group.directories, group.names, group.endings].concat() {
+                assert_eq!(folded(&RepoPath::new(name).unwrap()), name.as_bytes(), "{name} is never met");
+                assert_eq!(seen.insert(name, group.why), None, "{name} has two reasons");
+            }
         }
     }
 }

@@ -92,6 +92,14 @@ pub enum GitError {
         /// git's own message.
         message: String,
     },
+    /// Its configuration names a checkout that is not the one around the folder (threat T-09).
+    #[error("{folder} belongs to a repository whose configuration (core.worktree) puts its files into {worktree}")]
+    Redirected {
+        /// The folder named.
+        folder: AbsPath,
+        /// Where the files would be.
+        worktree: AbsPath,
+    },
     /// There is no commit yet.
     #[error("{worktree} has no commit yet")]
     Unborn {

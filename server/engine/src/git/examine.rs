@@ -27,6 +27,7 @@ impl Git {
         let folder = &canonical(folder)?;
         self.refuse_inside_store(folder)?;
         let repository = self.locate(folder)?;
+        refuse_redirected(folder, &repository)?;
         let head = self.head(&repository)?;
         Ok(Examined { repository, head })
     }
@@ -135,6 +136,21 @@ impl Git {
             Err(_) => Ok(None),
         }
     }
+}
+
+/// Refuses a checkout that the folder is not in, and one that does not lead back to its repository: a job could have put
+/// either into the configuration (threat T-09), and an apply would write there.
+fn refuse_redirected(folder: &AbsPath, repository: &RepositoryRecord) -> Result<(), GitError> {
+    let worktree = &repository.worktree;
+    let leads_back = match std::fs::canonicalize(worktree.join(".git")) {
+        Ok(link) if link.is_dir() => std::fs::canonicalize(&repository.git_dir).is_ok_and(|git_dir| git_dir == link),
+        Ok(_) => true,
+        Err(_) => false,
+    };
+    if leads_back && folder.as_path().starts_with(worktree) {
+        return Ok(());
+    }
+    Err(GitError::Redirected { folder: folder.clone(), worktree: worktree.clone() })
 }
 
 fn answered_path(question: &str, answer: &str) -> Result<AbsPath, GitError> {

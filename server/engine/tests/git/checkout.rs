@@ -5,11 +5,10 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-use pactify_core::protocol::{Applied, ApplyParams, Content, ContentParams, PreviewFormat, Side};
+use pactify_core::protocol::{Applied, Content, PreviewFormat, Side};
 use pactify_core::{Failure, FailureCode};
-use pactify_engine::jobs::Jobs;
 
-use crate::support::{Fixture, Landed, trap, write};
+use crate::support::{Fixture, trap, write};
 
 fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
@@ -297,38 +296,4 @@ fn the_current_side_is_what_the_checkout_holds_and_nothing_beyond_it() {
     fs::remove_dir_all(fixture.repo.join("dir")).unwrap();
     symlink(fixture.root.join("secrets"), fixture.repo.join("dir")).unwrap();
     assert_eq!(landed.content("dir/a.txt", Side::Current), absent);
-}
-
-impl Landed {
-    pub(crate) fn jobs(&self) -> Jobs {
-        Jobs::open(self.env.clone()).unwrap()
-    }
-
-    fn change_set(&self) -> &str {
-        self.captured.change_set.id.as_str()
-    }
-
-    pub(crate) fn preview(&self, format: PreviewFormat) -> pactify_core::protocol::Preview {
-        let params = serde_json::json!({ "jobId": self.id(), "format": format });
-        self.jobs().preview(&serde_json::from_value(params).unwrap()).unwrap()
-    }
-
-    fn content(&self, path: &str, side: Side) -> Content {
-        let path = pactify_core::path::PathName { path: path.into(), path_bytes: None };
-        self.jobs().content(&ContentParams { job_id: self.id(), side, path }).unwrap()
-    }
-
-    /// Applies all of it, sensitive paths included.
-    pub(crate) fn apply(&self) -> Result<Applied, Failure> {
-        let confirm_sensitive =
-            self.captured.change_set.changes.iter().map(|change| change.path.clone().into()).collect();
-        let change_set = self.change_set().into();
-        let (select, confirm_merges) = (None, vec![]);
-        let params = ApplyParams { job_id: self.id(), change_set, select, confirm_sensitive, confirm_merges };
-        self.jobs().apply(&params)
-    }
-
-    fn id(&self) -> String {
-        self.job.id()
-    }
 }

@@ -179,7 +179,7 @@ fn hard_links_and_large_files_are_noted_and_cost_no_memory() {
 }
 
 /// The largest size that this process had in memory, in KiB.
-fn memory_peak() -> u64 {
+pub(crate) fn memory_peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()

@@ -4,9 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pactify_core::job::Isolation;
-use pactify_engine::git::Git;
 
-use crate::support::{Fixture, changes, env, notes, write};
+use crate::support::{Fixture, changes, notes};
 
 #[test]
 fn sha256_and_reftable_repositories_work() {
@@ -154,51 +153,6 @@ fn borrowed_objects_are_borrowed_on() {
     let job = fixture.job_in(&from, Isolation::Private);
     job.write("a", "2\n");
     assert_eq!(changes(&fixture.capture(&job).change_set), ["M a"]);
-}
-
-#[test]
-fn variables_that_redirect_git_mean_nothing() {
-    let mut fixture = Fixture::with(&[("a", "1\n")]);
-    let other = fixture.root.join("other");
-    fs::create_dir(&other).unwrap();
-    fixture.plain(&other, &["init", "-q"]);
-    let other_git = other.join(".git").display().to_string();
-    let index = other.join("index").display().to_string();
-    let variables = [
-        ("GIT_DIR", other_git.as_str()),
-        ("GIT_WORK_TREE", other.to_str().unwrap()),
-        ("GIT_INDEX_FILE", &index),
-        ("GIT_OBJECT_DIRECTORY", &other_git),
-        ("GIT_CONFIG_COUNT", "1"),
-        ("GIT_CONFIG_KEY_0", "core.bare"),
-        ("GIT_CONFIG_VALUE_0", "true"),
-    ];
-    let redirected = Git::find(&env(&fixture.root, &variables)).unwrap();
-    fixture.git = redirected;
-    let job = fixture.job();
-    assert_eq!(job.repository.worktree.as_path(), fixture.repo);
-    job.write("a", "2\n");
-    assert_eq!(changes(&fixture.capture(&job).change_set), ["M a"]);
-    assert!(!Path::new(&index).exists());
-}
-
-#[test]
-fn a_repository_with_a_redirected_checkout_is_populated_where_we_say() {
-    let fixture = Fixture::with(&[("a", "1\n")]);
-    let victim = fixture.root.join("victim");
-    write(&victim.join("a"), "mine\n");
-    fixture.plain(&fixture.repo, &["config", "extensions.worktreeConfig", "true"]);
-    for isolation in [Isolation::Private, Isolation::Linked] {
-        let job = fixture.job_in(&fixture.repo, isolation);
-        if isolation == Isolation::Linked {
-            let own = fixture.plain(job.tree(), &["rev-parse", "--absolute-git-dir"]);
-            write(&Path::new(&own).join("config.worktree"), &format!("[core]\n\tworktree = {}\n", victim.display()));
-            assert_eq!(fixture.plain(job.tree(), &["rev-parse", "--show-toplevel"]), victim.display().to_string());
-        }
-        job.write("a", "2\n");
-        assert_eq!(changes(&fixture.capture(&job).change_set), ["M a"]);
-        assert_eq!(fs::read_to_string(victim.join("a")).unwrap(), "mine\n");
-    }
 }
 
 #[test]

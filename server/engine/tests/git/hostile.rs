@@ -1,15 +1,12 @@
-//! What a job can leave behind, and that none of it runs or hides anything. Each payload first fires under plain git.
+//! Oddities in a job's tree and in the person's repository that are no attack of the threat model ([`crate::threats`]).
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use pactify_core::job::Isolation;
 use pactify_core::lfs::Pointer;
-use pactify_engine::git::GitError;
-use pactify_engine::tree::{RemoveError, Trash};
 
-use crate::support::{Fixture, Job, changes, dead, notes, trap, write};
+use crate::support::{Fixture, Job, changes, trap, write};
 
 /// Everything that pactify does around a job, from a look at the repository to giving the job up.
 fn whole_life(fixture: &Fixture, edit: impl Fn(&Job)) -> Vec<String> {
@@ -26,45 +23,6 @@ fn whole_life(fixture: &Fixture, edit: impl Fn(&Job)) -> Vec<String> {
     seen
 }
 
-fn fired(mark: &Path) -> bool {
-    let fired = mark.exists();
-    let _ = fs::remove_file(mark);
-    fired
-}
-
-#[test]
-fn fsmonitor_in_the_shared_configuration_is_not_run() {
-    let fixture = Fixture::with(&[("a", "1\n")]);
-    let mark = fixture.root.join("mark");
-    let script = trap(&fixture.root.join("evil"), &mark);
-    for (key, value) in
-        [("core.fsmonitor", script.clone()), ("include.path", fixture.root.join("inc").display().to_string())]
-    {
-        fs::write(fixture.root.join("inc"), format!("[core]\n\tfsmonitor = {script}\n")).unwrap();
-        fixture.plain(&fixture.repo, &["config", key, &value]);
-        fixture.plain(&fixture.repo, &["status"]);
-        assert!(fired(&mark), "{key} does not fire at all");
-        assert_eq!(whole_life(&fixture, |job| job.write("a", "2\n")), ["M a"]);
-        assert!(!fired(&mark), "{key} was run");
-        fixture.plain(&fixture.repo, &["config", "--unset", key]);
-    }
-}
-
-#[test]
-fn hooks_in_the_shared_directory_are_not_run() {
-    let fixture = Fixture::with(&[("a", "1\n")]);
-    let mark = fixture.root.join("mark");
-    for hook in ["post-checkout", "post-index-change", "reference-transaction"] {
-        trap(&fixture.repo.join(".git/hooks").join(hook), &mark);
-        let elsewhere = fixture.root.join(hook).display().to_string();
-        fixture.plain(&fixture.repo, &["worktree", "add", "--detach", &elsewhere]);
-        assert!(fired(&mark), "{hook} does not fire at all");
-        assert_eq!(whole_life(&fixture, |job| job.write("a", "2\n")), ["M a"]);
-        assert!(!fired(&mark), "{hook} was run");
-        fs::remove_file(fixture.repo.join(".git/hooks").join(hook)).unwrap();
-    }
-}
-
 #[test]
 fn nothing_of_the_person_s_is_touched() {
     let fixture = Fixture::with(&[("a", "1\n"), ("b", "1\n")]);
@@ -76,32 +34,6 @@ fn nothing_of_the_person_s_is_touched() {
     assert_eq!(whole_life(&fixture, |job| job.write("a", "2\n")), ["M a"]);
     let after = fixture.belongings();
     assert_eq!(before, after);
-}
-
-#[test]
-fn filters_that_attributes_name_are_not_run() {
-    let fixture = Fixture::with(&[("a", "1\n"), (".gitattributes", "* filter=evil\n")]);
-    let mark = fixture.root.join("mark");
-    let script = trap(&fixture.root.join("evil"), &mark);
-    for key in ["filter.evil.smudge", "filter.evil.clean"] {
-        fixture.plain(&fixture.repo, &["config", key, &script]);
-    }
-    write(&fixture.repo.join(".git/info/attributes"), "* filter=evil\n");
-    let elsewhere = fixture.root.join("elsewhere");
-    fixture.plain(&fixture.repo, &["worktree", "add", "--detach", elsewhere.to_str().unwrap()]);
-    assert!(fired(&mark), "smudge does not fire at all");
-    write(&elsewhere.join("a"), "2\n");
-    fixture.plain(&elsewhere, &["status"]);
-    assert!(fired(&mark), "clean does not fire at all");
-
-    let seen = whole_life(&fixture, |job| {
-        job.write("a", "2\n");
-        job.write(".gitattributes", "* filter=evil diff=evil\n");
-    });
-    assert_eq!(seen, ["M .gitattributes", "M a"]);
-    assert!(!fired(&mark), "a filter was run");
-    let job = fixture.job();
-    assert_eq!(job.prepared.notices.iter().map(|notice| notice.id).collect::<Vec<_>>(), ["contentFilters"]);
 }
 
 #[test]
@@ -121,107 +53,6 @@ fn a_filter_that_is_required_and_missing_fails_nothing_and_is_announced() {
 }
 
 #[test]
-fn diff_programs_are_not_run() {
-    let fixture = Fixture::with(&[("a", "1\n"), (".gitattributes", "* diff=evil\n")]);
-    let mark = fixture.root.join("mark");
-    let script = trap(&fixture.root.join("evil"), &mark);
-    for key in ["diff.external", "diff.evil.textconv", "diff.evil.command"] {
-        fixture.plain(&fixture.repo, &["config", key, &script]);
-        write(&fixture.repo.join("a"), "changed\n");
-        fixture.plain(&fixture.repo, &["diff"]);
-        assert!(fired(&mark), "{key} does not fire at all");
-        write(&fixture.repo.join("a"), "1\n");
-        assert_eq!(whole_life(&fixture, |job| job.write("a", "2\n")), ["M a"]);
-        assert!(!fired(&mark), "{key} was run");
-        fixture.plain(&fixture.repo, &["config", "--unset", key]);
-    }
-}
-
-#[test]
-fn a_git_file_that_leads_elsewhere_is_noted_and_not_followed() {
-    let fixture = Fixture::with(&[("a", "1\n")]);
-    let mark = fixture.root.join("mark");
-    let script = trap(&fixture.root.join("evil"), &mark);
-    let other = fixture.root.join("other");
-    fs::create_dir(&other).unwrap();
-    fixture.plain(&other, &["init", "-q"]);
-    fixture.plain(&other, &["config", "core.fsmonitor", &script]);
-    for isolation in [Isolation::Private, Isolation::Linked] {
-        let job = fixture.job_in(&fixture.repo, isolation);
-        job.write("a", "2\n");
-        write(&job.tree().join(".git"), &format!("gitdir: {}\n", other.join(".git").display()));
-        fixture.plain(job.tree(), &["status"]);
-        assert!(fired(&mark), "the redirection does not fire at all");
-        let captured = fixture.capture(&job);
-        assert_eq!(changes(&captured.change_set), ["M a"]);
-        assert_eq!(notes(&captured.change_set), r#"{"kind":"gitFileRewritten"}"#);
-        fixture.git.release(&job.places, &job.repository).unwrap();
-        assert!(!fired(&mark), "it was followed");
-    }
-}
-
-#[test]
-fn without_its_git_file_a_tree_is_captured_all_the_same() {
-    let fixture = Fixture::with(&[("a", "1\n")]);
-    let job = fixture.job();
-    job.write("a", "2\n");
-    fs::remove_file(job.tree().join(".git")).unwrap();
-    let captured = fixture.capture(&job);
-    assert_eq!(changes(&captured.change_set), ["M a"]);
-    assert_eq!(notes(&captured.change_set), r#"{"kind":"gitFileRewritten"}"#);
-}
-
-#[test]
-fn a_tree_that_became_a_link_costs_nobody_a_file() {
-    let fixture = Fixture::with(&[("a", "1\n")]);
-    let victim = fixture.root.join("victim");
-    let lure = |tree: &Path| {
-        write(&victim.join("precious"), "all my work\n");
-        fs::copy(tree.join(".git"), victim.join(".git")).unwrap();
-        fs::rename(tree, tree.with_extension("away")).unwrap();
-        symlink(&victim, tree).unwrap();
-    };
-    let plain = fixture.root.join("plain");
-    fixture.plain(&fixture.repo, &["worktree", "add", "--detach", plain.to_str().unwrap()]);
-    lure(&plain);
-    fixture.try_plain(&fixture.repo, &["worktree", "remove", "--force", plain.to_str().unwrap()]);
-    assert!(!victim.join("precious").exists(), "git does not empty the victim at all");
-
-    for isolation in [Isolation::Private, Isolation::Linked] {
-        let job = fixture.job_in(&fixture.repo, isolation);
-        lure(job.tree());
-        let refused = fixture.try_capture(&job, &job.prepared.tree);
-        assert!(matches!(refused, Err(GitError::TreeReplaced { .. })), "{refused:?}");
-        let trash = Trash::open(&fixture.store).unwrap();
-        let refused = trash.take_tree(&fixture.store.join("jobs"), &job.prepared.tree);
-        assert!(matches!(refused, Err(RemoveError::Replaced { .. })), "{refused:?}");
-        fixture.git.release(&job.places, &job.repository).unwrap();
-        trash.empty().unwrap();
-        assert!(victim.join("precious").exists());
-    }
-}
-
-#[test]
-fn hidden_edits_are_seen() {
-    for isolation in [Isolation::Private, Isolation::Linked] {
-        let fixture = Fixture::with(&[("a", "1\n"), ("b", "1\n"), (".gitignore", "*.log\n")]);
-        let job = fixture.job_in(&fixture.repo, isolation);
-        fixture.plain(job.tree(), &["update-index", "--assume-unchanged", "a"]);
-        fixture.plain(job.tree(), &["update-index", "--skip-worktree", "b"]);
-        let exclude = fixture.plain(job.tree(), &["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"]);
-        write(Path::new(&exclude), "new\n");
-        job.write("a", "2\n");
-        job.write("b", "2\n");
-        job.write("new", "planted\n");
-        assert_eq!(fixture.plain(job.tree(), &["status", "--porcelain"]), "", "nothing is hidden at all");
-        job.write(".gitignore", "*\n");
-        job.write("also-new", "planted\n");
-        let captured = fixture.capture(&job);
-        assert_eq!(changes(&captured.change_set), ["M .gitignore", "M a", "A also-new", "M b", "A new"]);
-    }
-}
-
-#[test]
 fn size_and_time_that_are_set_back_hide_nothing() {
     let fixture = Fixture::with(&[("a", "1\n")]);
     let job = fixture.job();
@@ -232,98 +63,6 @@ fn size_and_time_that_are_set_back_hide_nothing() {
     file.set_modified(modified).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), modified);
     assert_eq!(changes(&fixture.capture(&job).change_set), ["M a"]);
-}
-
-#[test]
-fn pipes_and_sockets_block_nothing() {
-    let fixture = Fixture::with(&[("a", "1\n"), ("b", "1\n")]);
-    let job = fixture.job();
-    fs::remove_file(job.tree().join("a")).unwrap();
-    for pipe in ["a", "pipe"] {
-        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        rustix::fs::mknodat(rustix::fs::CWD, job.tree().join(pipe), rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    }
-    let _socket = std::os::unix::net::UnixListener::bind(job.tree().join("sock")).unwrap();
-    job.write("b", "2\n");
-    assert!(!fixture.try_plain(job.tree(), &["add", "-A"]).status.success(), "git is not blocked at all");
-    let captured = fixture.capture(&job);
-    assert_eq!(changes(&captured.change_set), ["D a", "M b"]);
-    let special =
-        |path: &str, what: &str| format!(r#"{{"kind":"specialFile","path":{{"path":"{path}"}},"what":"{what}"}}"#);
-    assert_eq!(
-        notes(&captured.change_set),
-        [special("a", "pipe"), special("pipe", "pipe"), special("sock", "socket")].join("\n")
-    );
-}
-
-#[test]
-fn nested_repositories_hide_nothing_of_the_base_and_block_nothing() {
-    let fixture = Fixture::with(&[("src/a", "1\n")]);
-    let job = fixture.job();
-    job.write("src/a", "2\n");
-    job.write("src/b", "new\n");
-    job.write("vendor/x/one", "1\n");
-    job.write("vendor/x/sub/two", "2\n");
-    for nested in ["vendor/x", "src", "empty"] {
-        fs::create_dir_all(job.tree().join(nested)).unwrap();
-        fixture.plain(&job.tree().join(nested), &["init", "-q"]);
-    }
-    assert!(!fixture.try_plain(job.tree(), &["add", "-A"]).status.success(), "git is not blocked at all");
-    let captured = fixture.capture(&job);
-    assert_eq!(changes(&captured.change_set), ["M src/a", "A src/b"]);
-    let nested =
-        |path: &str, files: u64| format!(r#"{{"kind":"nestedRepository","path":{{"path":"{path}"}},"files":{files}}}"#);
-    assert_eq!(notes(&captured.change_set), [nested("empty", 0), nested("src", 0), nested("vendor/x", 2)].join("\n"));
-}
-
-#[test]
-fn names_that_mean_git_somewhere_are_noted() {
-    let fixture = Fixture::with(&[("a", "1\n")]);
-    let job = fixture.job();
-    job.write(".GIT/config", "[core]\n");
-    job.write("sub/git~1", "x\n");
-    job.write("b", "2\n");
-    let captured = fixture.capture(&job);
-    assert_eq!(changes(&captured.change_set), ["A b"]);
-    assert_eq!(notes(&captured.change_set).lines().count(), 2, "{}", notes(&captured.change_set));
-}
-
-#[test]
-fn what_the_job_commits_resets_or_switches_makes_no_difference() {
-    type Step = fn(&Fixture, &Path);
-    let steps: [(&str, Step); 4] = [
-        ("commit", |fixture, tree| {
-            fixture.plain(tree, &["commit", "-qam", "done"]);
-        }),
-        ("reset", |fixture, tree| {
-            fixture.plain(tree, &["commit", "-qam", "done"]);
-            fixture.plain(tree, &["reset", "-q", "--soft", "HEAD~2"]);
-        }),
-        ("switch", |fixture, tree| {
-            fixture.plain(tree, &["switch", "-qc", "elsewhere"]);
-            fixture.plain(tree, &["commit", "-qam", "done"]);
-        }),
-        ("unborn", |fixture, tree| {
-            fixture.plain(tree, &["checkout", "-q", "--orphan", "nothing"]);
-        }),
-    ];
-    for (name, step) in steps {
-        let fixture = Fixture::with(&[("a", "0\n")]);
-        fixture.commit(&[("a", "1\n")]);
-        let job = fixture.job();
-        job.write("a", "2\n");
-        step(&fixture, job.tree());
-        assert_eq!(changes(&fixture.capture(&job).change_set), ["M a"], "{name}");
-    }
-}
-
-#[test]
-fn only_the_job_s_own_proof_opens_its_tree() {
-    let fixture = Fixture::with(&[("a", "1\n")]);
-    let job = fixture.job();
-    let proof = dead(&fixture.places());
-    let refused = fixture.git.capture(&proof, &job.places, &job.repository, &job.base, &job.prepared.tree);
-    assert!(matches!(refused, Err(GitError::ProofOfAnotherJob { .. })), "{refused:?}");
 }
 
 #[test]

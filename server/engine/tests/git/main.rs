@@ -3,11 +3,14 @@
 
 mod checkout;
 mod contents;
+mod covered;
 mod environment;
 mod formats;
 mod hostile;
+mod landed;
 mod ordinary;
 mod parts;
 mod refusals;
 mod removal;
 mod support;
+mod threats;

@@ -146,6 +146,20 @@ impl Mount {
         Self(at.to_owned())
     }
 
+    /// One that folds case, where the kernel has such a thing and this process may mount it.
+    #[expect(clippy::disallowed_methods, reason = "mounting needs the system's own program")]
+    pub(crate) fn folding(at: &Path) -> Option<Self> {
+        let run = |program: &str, arguments: &[&str]| {
+            let output = std::process::Command::new(program).args(arguments).arg(at).output();
+            output.is_ok_and(|output| output.status.success())
+        };
+        if !run("/usr/bin/mount", &["-t", "tmpfs", "-o", "size=1m,casefold", "none"]) {
+            return None;
+        }
+        let mount = Self(at.to_owned());
+        run("/usr/bin/chattr", &["+F"]).then_some(mount)
+    }
+
     /// The same file system, after the directory that it is mounted on was moved.
     pub(crate) fn moved(mut self, to: std::path::PathBuf) -> Self {
         self.0 = to;

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -105,7 +105,7 @@ impl Fixture {
         command.args(arguments).current_dir(directory).env_clear();
         command.env("PATH", PATH).env("HOME", self.root.join("home")).env("LC_ALL", "C");
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_PROTOCOL_FROM_USER", "1");
-        command.output().unwrap()
+        command.stdin(Stdio::null()).output().unwrap()
     }
 
     /// Writes files into the checkout and commits everything.
@@ -148,8 +148,9 @@ impl Fixture {
     pub(crate) fn land_in(&self, folder: &Path, wanted: impl Into<Wanted>, work: impl FnOnce(&Job)) -> Landed {
         let store = Store::open(&self.store).unwrap();
         let Examined { repository, head: base, .. } = self.examine(folder).unwrap();
-        let id = new_id();
-        let (directory, lock) = store.create_job(&spec(id, repository.clone(), base.clone())).unwrap();
+        let (id, wanted) = (new_id(), wanted.into());
+        let (directory, lock) =
+            store.create_job(&spec(id, wanted.isolation, repository.clone(), base.clone())).unwrap();
         let places = Places::from(&directory);
         let prepared = self.git.prepare(&places, &repository, &base, wanted).unwrap();
         let job = Job { places, repository, base, prepared };
@@ -165,7 +166,8 @@ impl Fixture {
         ] {
             journal.append(at(), AttemptNo::FIRST, event).unwrap();
         }
-        Landed { job, captured, env: env(&self.root, &[]) }
+        let own = self.git.program().as_path().parent().unwrap().display().to_string();
+        Landed { job, captured, env: env(&self.root, &[("PATH", &format!("{own}:{PATH}"))]) }
     }
 
     /// A git that notes its calls.
@@ -259,7 +261,7 @@ fn at() -> jiff::Timestamp {
     "2026-11-29T16:00:00Z".parse().unwrap()
 }
 
-fn spec(id: JobId, repository: RepositoryRecord, base: Base) -> JobSpec {
+fn spec(id: JobId, isolation: Isolation, repository: RepositoryRecord, base: Base) -> JobSpec {
     JobSpec {
         format: SPEC_FORMAT,
         id,
@@ -270,7 +272,7 @@ fn spec(id: JobId, repository: RepositoryRecord, base: Base) -> JobSpec {
         settings: HarnessSettings::default(),
         model: None,
         access: Access::Write,
-        isolation: Isolation::Private,
+        isolation,
         repository,
         base,
         limits: Limits::default(),

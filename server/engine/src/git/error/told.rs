@@ -54,6 +54,10 @@ impl GitError {
                 (C::UnsupportedRepository, "run the `git config` command of the message if you trust the repository")
             }
             Self::Unsupported { .. } => (C::UnsupportedRepository, "install a git that knows this repository's format"),
+            Self::Redirected { .. } => (
+                C::UnsupportedRepository,
+                "run `git config --unset core.worktree` in it, or open the folder that it names if you want that",
+            ),
             Self::Unborn { .. } => (C::UnbornHead, "make a first commit; an empty one is enough"),
             Self::HeadNamesNothing { .. } => (C::HeadNamesNothing, "check out a branch that exists"),
             Self::ObjectsMissing { .. } => (
