@@ -17,7 +17,7 @@ end, {
   end,
 })
 
-for _, verb in ipairs({ 'delegate', 'jobs', 'preview', 'apply', 'cancel' }) do
+for _, verb in ipairs({ 'delegate', 'jobs', 'preview', 'apply', 'undo', 'cancel' }) do
   vim.keymap.set('n', ('<Plug>(pactify-%s)'):format(verb), ('<Cmd>Pactify %s<CR>'):format(verb))
 end
 vim.keymap.set('x', '<Plug>(pactify-delegate)', ':Pactify delegate<CR>')

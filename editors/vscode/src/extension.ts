@@ -35,6 +35,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     command("jobs", () => views.jobs()),
     command("preview", () => views.choosePreview()),
     command("apply", () => views.chooseApply()),
+    command("undo", () => views.chooseUndo()),
     command("cancel", () => views.chooseCancel()),
   );
 }

@@ -39,13 +39,13 @@ export class Jobs implements vscode.Disposable {
     return status.job;
   }
 
-  /** The undecided jobs of all open folders, newest first. Among several folders, some may hold no repository. */
-  async list(): Promise<JobSummary[]> {
+  /** The jobs of all open folders, newest first: undecided ones, or `all`. Some of several folders may hold no repository. */
+  async list(all = false): Promise<JobSummary[]> {
     const folders = vscode.workspace.workspaceFolders ?? [];
     const found = new Map<string, JobSummary>();
     for (const { uri } of folders) {
       try {
-        for (const job of await this.of(uri.toString())) found.set(job.id, job);
+        for (const job of await this.of(uri.toString(), all)) found.set(job.id, job);
       } catch (error) {
         const isOther = error instanceof Refusal && error.data.code === "noRepository";
         if (!isOther || folders.length === 1) throw error;
@@ -55,8 +55,13 @@ export class Jobs implements vscode.Disposable {
   }
 
   /** Lets the person choose among the jobs that `fit`; nothing if they don't, or if there is none. */
-  async choose(title: string, none: string, fits: (job: JobSummary) => boolean): Promise<JobSummary | undefined> {
-    const jobs = (await this.list()).filter(fits);
+  async choose(
+    title: string,
+    none: string,
+    fits: (job: JobSummary) => boolean,
+    all = false,
+  ): Promise<JobSummary | undefined> {
+    const jobs = (await this.list(all)).filter(fits);
     if (jobs.length === 0) {
       void vscode.window.showInformationMessage(none);
       return undefined;
@@ -71,11 +76,11 @@ export class Jobs implements vscode.Disposable {
   }
 
   /** All pages of one repository. */
-  private async of(repository: string): Promise<JobSummary[]> {
+  private async of(repository: string, all: boolean): Promise<JobSummary[]> {
     const jobs: JobSummary[] = [];
     let cursor: string | undefined;
     do {
-      const page = cursor === undefined ? { repository } : { repository, cursor };
+      const page = cursor === undefined ? { repository, all } : { repository, all, cursor };
       const list = await this.server.request("pactify/job/status", page);
       if (!("jobs" in list)) throw new Error("the server answered with one job");
       jobs.push(...list.jobs);
@@ -94,6 +99,11 @@ export function isOver({ state }: Pick<JobSummary, "state">): boolean {
 export function hasResult(job: JobSummary): boolean {
   const isOpen = job.disposition === "pending" || job.disposition === "partlyApplied";
   return isOver(job) && isOpen && (job.changes?.files ?? 0) > 0;
+}
+
+/** Whether there is an apply that can be taken back. */
+export function isApplied({ disposition }: JobSummary): boolean {
+  return disposition === "applied" || disposition === "partlyApplied";
 }
 
 /** `no changes`, of `noChanges`. */

@@ -787,6 +787,24 @@ export interface Totals {
   sensitive: number;
 }
 
+/** Argument of `pactify.undo`. */
+export interface UndoParams {
+  /** The job. */
+  jobId: string;
+  /** The apply's number; the newest one that stands when absent. */
+  applyId?: number;
+}
+
+/** Result of `pactify.undo`. */
+export interface Undone {
+  /** The apply's number within the job. */
+  apply: number;
+  /** The paths that hold again what they held before it. */
+  restored: PathName[];
+  /** What became of the job's result. */
+  disposition: Disposition;
+}
+
 /** A job whose record is damaged, or from a newer pactify. */
 export interface UnreadableJob {
   /** Its id. */
@@ -834,6 +852,7 @@ export interface Requests {
   "pactify/job/diffPreview": { params: PreviewParams; result: Preview };
   "pactify/job/content": { params: ContentParams; result: Content };
   "pactify/job/apply": { params: ApplyParams; result: Applied };
+  "pactify/job/undo": { params: UndoParams; result: Undone };
   "pactify/job/cancel": { params: JobParams; result: JobMoved };
   "pactify/job/discard": { params: JobParams; result: JobMoved };
   "pactify/job/resume": { params: ResumeParams; result: JobMoved };

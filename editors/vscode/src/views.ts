@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { apply } from "./apply";
 import { followInToast } from "./delegate";
-import { counts, files, hasResult, isOver } from "./jobs";
+import { counts, files, hasResult, isApplied, isOver } from "./jobs";
 import type { Jobs } from "./jobs";
 import { open, preview } from "./preview";
 import { sentence } from "./problem";
@@ -26,6 +26,7 @@ export class Views {
     const actions = [
       { label: "$(diff-multiple) Preview", fits: hasResult(job), run: () => this.preview(job) },
       { label: "$(check) Apply", fits: hasResult(job), run: () => this.apply(job) },
+      { label: "$(discard) Undo Apply", fits: isApplied(job), run: () => this.undo(job) },
       { label: "$(debug-stop) Cancel", fits: !isOver(job), run: () => this.cancel(job) },
       { label: "$(info) How It Ended", fits: isOver(job), run: () => this.end(job.id) },
       { label: "$(debug-restart) Retry", fits: isOver(job), run: () => this.retry(job) },
@@ -42,6 +43,11 @@ export class Views {
   async chooseApply(): Promise<void> {
     const job = await this.list.choose("Apply a Job's Changes", "No job has changes to apply.", hasResult);
     if (job !== undefined) await this.apply(job);
+  }
+
+  async chooseUndo(): Promise<void> {
+    const job = await this.list.choose("Undo an Apply", "No job's changes are applied.", isApplied, true);
+    if (job !== undefined) await this.undo(job);
   }
 
   async chooseCancel(): Promise<void> {
@@ -76,6 +82,11 @@ export class Views {
     const changes = this.shown.get(job.id);
     if (changes === undefined) await this.preview(job);
     else await apply(this.server, job, changes);
+  }
+
+  private async undo({ id, title }: JobSummary): Promise<void> {
+    const { restored } = await this.server.request("pactify/job/undo", { jobId: id });
+    void vscode.window.showInformationMessage(`“${title}” was undone: ${files(restored.length)} are as before.`);
   }
 
   private async cancel({ id }: JobSummary): Promise<void> {

@@ -7,6 +7,8 @@
 //! step is decided by what its places hold, not by a memory of how far things went. Old contents stay staged, so that
 //! an apply can be undone until its job is discarded.
 //!
+//! [`undo()`] is the same transaction with both sides swapped (`undo`).
+//!
 //! Not done here: nothing is staged, committed, stashed or locked in git's sense, and the index is never opened. No
 //! path is followed through a link; no file is ever written in place. What may be written at all is decided in
 //! `pactify_core::change::plan` and `path::rules`.
@@ -28,6 +30,7 @@ mod recover;
 mod rollback;
 mod stage;
 mod tree;
+mod undo;
 pub mod unsaved;
 
 use pactify_core::change::plan::CheckedPlan;
@@ -42,11 +45,13 @@ pub use self::error::ApplyError;
 pub use self::intent::{ApplyId, ParseApplyIdError, StageHome};
 pub use self::lock::RepositoryLock;
 pub use self::observe::{Current, current, observe};
-pub use self::recover::{Recovered, finished, forget, recover};
+pub use self::recover::{Recovered, finished, forget, is_left, recover};
 pub use self::rollback::RolledBack;
+pub use self::undo::{Undone, undo, undone};
 
 use self::disk::Disk;
-use self::intent::{Intent, Progress, Records};
+use self::intent::{Intent, Progress, Records, Transaction};
+use self::prepare::Prepared;
 use self::stage::{Stage, StageRoot};
 use self::tree::Tree;
 use crate::hash::Algorithm;
@@ -121,9 +126,7 @@ fn apply_with(
 ) -> Result<Applied, ApplyError> {
     let repository = lock.repository();
     let records = Records::open(lock)?;
-    if let Some(intent) = recover::pending(&records, lock)?.into_iter().find(|i| i.repository == *repository) {
-        return Err(ApplyError::Pending(intent.apply));
-    }
+    refuse_pending(&records, lock)?;
     if plan.actions().is_empty() {
         return Ok(Applied {
             apply: id.clone(),
@@ -135,32 +138,19 @@ fn apply_with(
             stage: StageHome::GitDirectory,
         });
     }
-    if records.progress(id).is_some() {
+    let transaction = Transaction::from(id);
+    if records.progress(&transaction).is_some() {
         return Err(ApplyError::Exists(id.clone()));
     }
     let tree = Tree::open(&repository.worktree)
         .map_err(|source| ApplyError::Checkout { path: repository.worktree.clone(), source })?;
     let unusable = |error: Errno| ApplyError::Store { path: repository.git_dir.as_path().into(), source: error.into() };
     let root = StageRoot::choose(repository, lock.store().home(), &tree).map_err(unusable)?;
-    let stage = root.create(id, true, &disk).map_err(unusable)?;
+    let stage = root.create(&transaction, true, &disk).map_err(unusable)?;
     let algorithm = Algorithm::of(plan.change_set().tree());
     let site = Site { tree, stage, disk, algorithm, prefix: repository.prefix.clone() };
-
-    let mut intent = Intent::new(id.clone(), repository.clone(), &plan, root.home());
-    let prepared = prepare::prepare(&site, &plan, &materials).and_then(|prepared| {
-        (intent.steps, intent.made, intent.emptied) = (prepared.steps, prepared.made, prepared.emptied);
-        records.begin(&intent, &site.disk)
-    });
-    if let Err(error) = prepared {
-        // The record may be there although making it durable failed: it goes first, as long as the stage is whole.
-        let recorded = records.progress(id) == Some(Progress::Intent);
-        if !recorded || records.remove(id, Progress::Intent, &site.disk).is_ok() {
-            // What stays behind is cleared by the next repair.
-            let _ = root.remove(id, &site.disk);
-        }
-        return Err(error);
-    }
-    execute(&site, &root, &records, &intent)?;
+    let intent = Intent::new(transaction, repository.clone(), &plan, root.home());
+    let intent = carry_out(&site, &root, &records, intent, || prepare::prepare(&site, &plan, &materials))?;
     Ok(Applied {
         apply: id.clone(),
         change_set: intent.change_set,
@@ -172,25 +162,61 @@ fn apply_with(
     })
 }
 
+/// One transaction at a time: what an interrupted one left has to be repaired first.
+fn refuse_pending(records: &Records<'_>, lock: &RepositoryLock) -> Result<(), ApplyError> {
+    let pending = recover::pending(records, lock)?;
+    match pending.into_iter().find(|intent| intent.repository == *lock.repository()) {
+        Some(intent) => Err(ApplyError::Pending(intent.transaction.apply().clone())),
+        None => Ok(()),
+    }
+}
+
+/// Prepares a transaction, records it, and executes it: all of it, or nothing and no trace.
+fn carry_out(
+    site: &Site,
+    root: &StageRoot,
+    records: &Records<'_>,
+    mut intent: Intent,
+    prepare: impl FnOnce() -> Result<Prepared, ApplyError>,
+) -> Result<Intent, ApplyError> {
+    let prepared = prepare().and_then(|prepared| {
+        (intent.steps, intent.made, intent.restored, intent.emptied) =
+            (prepared.steps, prepared.made, prepared.restored, prepared.emptied);
+        records.begin(&intent, &site.disk)
+    });
+    if let Err(error) = prepared {
+        // The record may be there although making it durable failed: it goes first, as long as the stage is whole.
+        let recorded = records.progress(&intent.transaction) == Some(Progress::Intent);
+        if !recorded || records.remove(&intent.transaction, Progress::Intent, &site.disk).is_ok() {
+            // What stays behind is cleared by the next repair.
+            let _ = root.remove(&intent.transaction, &site.disk);
+        }
+        return Err(error);
+    }
+    execute(site, root, records, &intent)?;
+    Ok(intent)
+}
+
 /// Commits a recorded intent, or takes it back.
 fn execute(site: &Site, root: &StageRoot, records: &Records<'_>, intent: &Intent) -> Result<(), ApplyError> {
     let failure = match commit::commit(site, intent) {
         Err(stopped) => stopped.into(),
-        Ok(()) => match records.advance(&intent.apply, Progress::Done, &site.disk) {
+        Ok(()) => match records.advance(&intent.transaction, Progress::Done, &site.disk) {
             // The mark may be there although making it durable failed.
-            Err(error) if records.progress(&intent.apply) == Some(Progress::Intent) => site.stage_error(error),
+            Err(error) if records.progress(&intent.transaction) == Some(Progress::Intent) => site.stage_error(error),
             _ => return Ok(()),
         },
     };
     let taken_back = rollback::roll_back(site, intent).and_then(|rolled_back| {
-        recover::conclude(site, root, records, &intent.apply, &rolled_back)?;
+        recover::conclude(site, root, records, &intent.transaction, &rolled_back)?;
         Ok(rolled_back)
     });
     match taken_back {
         Ok(rolled_back) => Err(failure.and(rolled_back.left.iter().map(edited_meanwhile))),
         Err(error) => {
             let conflicts = failure.into_conflicts();
-            Err(ApplyError::NotRolledBack { apply: intent.apply.clone(), conflicts, source: error.into() })
+            let apply = intent.transaction.apply().clone();
+            Err(ApplyError::NotRolledBack { apply, conflicts, source: error.into() })
         }
     }
 }

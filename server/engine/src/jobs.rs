@@ -14,6 +14,7 @@ mod offer;
 mod patch_file;
 mod preview;
 mod read;
+mod undo;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};

@@ -24,6 +24,7 @@ mod retry;
 mod run;
 mod show;
 mod target;
+mod undo;
 mod watch;
 
 use std::process::ExitCode;
@@ -76,6 +77,7 @@ enum Command {
     Events(events::Args),
     Diff(diff::Args),
     Apply(apply::Args),
+    Undo(undo::Args),
     Discard(discard::Args),
     Cancel(cancel::Args),
     Resume(resume::Args),
@@ -141,6 +143,7 @@ impl Command {
             Self::Events(args) => args.run(terminal),
             Self::Diff(args) => args.run(terminal),
             Self::Apply(args) => args.run(terminal),
+            Self::Undo(args) => args.run(terminal),
             Self::Discard(args) => args.run(terminal),
             Self::Cancel(args) => args.run(terminal),
             Self::Resume(args) => args.run(terminal),
@@ -162,6 +165,7 @@ impl Command {
             | Self::Events(events::Args { json, .. })
             | Self::Diff(diff::Args { json, .. })
             | Self::Apply(apply::Args { json, .. })
+            | Self::Undo(undo::Args { json, .. })
             | Self::Discard(discard::Args { json, .. })
             | Self::Cancel(cancel::Args { json, .. })
             | Self::Resume(resume::Args { json, .. })

@@ -121,6 +121,58 @@ fn a_conflict_names_every_path_and_writes_nothing() -> Result<()> {
 }
 
 #[test]
+fn an_apply_is_taken_back_while_its_files_are_as_it_left_them() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let sub = |arguments: &[&str]| pactify(&sandbox, &repository, arguments, "");
+    let before = repository.read("README.md")?;
+    let task = brief(json!([write("README.md", "theirs\n"), write("new/file.txt", "new\n"), write("b.txt", "b\n")]))?;
+    assert_eq!(pactify(&sandbox, &repository, &["run"], &task)?.code(), 0);
+    let early = sub(&["undo", "last"])?;
+    assert_eq!(early.code(), 3, "nothing is applied: {early:?}");
+    assert_eq!(sub(&["apply", "last", "--path", "b.txt", "--yes"])?.code(), 0);
+    assert_eq!(sub(&["apply", "last", "--yes"])?.code(), 0);
+
+    repository.write("README.md", "theirs, and mine\n")?;
+    repository.write("new/file.txt", "mine\n")?;
+    let refused = sub(&["undo", "last", "--json"])?;
+    assert_eq!(refused.code(), 5, "{refused:?}");
+    let told: Value = serde_json::from_str(&refused.stdout)?;
+    let conflicts = told["error"]["conflicts"].as_array().context("no conflicts")?;
+    let paths: Vec<&str> = conflicts.iter().filter_map(|conflict| conflict["path"].as_str()).collect();
+    assert_eq!(paths, ["README.md", "new/file.txt"]);
+    assert_eq!(repository.read("README.md")?, "theirs, and mine\n");
+
+    repository.write("README.md", "theirs\n")?;
+    repository.write("new/file.txt", "new\n")?;
+    let undone: Value = serde_json::from_str(&sub(&["undo", "last", "--json"])?.stdout)?;
+    assert_eq!((&undone["apply"], undone["restored"].as_array().map(Vec::len)), (&json!(2), Some(2)), "{undone}");
+    assert_eq!(repository.read("README.md")?, before);
+    assert!(!repository.path().join("new").exists());
+    assert_eq!(sub(&["undo", "last", "--apply", "2"])?.code(), 3, "it stands no more");
+    let first = sub(&["undo", "last", "--apply", "1"])?;
+    assert_eq!(first.code(), 0, "{first:?}");
+    assert!(first.stdout.contains("restored b.txt"), "{first:?}");
+    assert_eq!(repository.status()?, "");
+    assert!(!repository.path().join(".git/pactify").exists(), "what was kept for it is gone");
+
+    assert_eq!(sub(&["apply", "last", "--path", "new/file.txt", "--yes"])?.code(), 0);
+    assert_eq!(sub(&["apply", "last", "--path", "b.txt", "--yes"])?.code(), 0);
+    let older: Value = serde_json::from_str(&sub(&["undo", "last", "--apply", "3", "--json"])?.stdout)?;
+    assert_eq!(older["disposition"], "partlyApplied", "{older}");
+    let rest: Value = serde_json::from_str(&sub(&["apply", "last", "--yes", "--json"])?.stdout)?;
+    assert_eq!(
+        (rest["applied"].as_array().map(Vec::len), &rest["disposition"]),
+        (Some(2), &json!("applied")),
+        "{rest}"
+    );
+    assert_eq!(repository.read("new/file.txt")?, "new\n");
+    Ok(())
+}
+
+#[test]
 fn an_interrupt_asks_the_job_to_cancel_and_a_detached_one_can_be_followed() -> Result<()> {
     let sandbox = Sandbox::new()?;
     use_scripted_agent(&sandbox, &[])?;

@@ -141,4 +141,17 @@ function M.start(job)
   end
 end
 
+--- Takes the job's newest apply back.
+---@param job pactify.JobSummary
+function M.undo(job)
+  local root = vim.uri_to_fname(job.repository)
+  client.request(protocol.request.undo, { jobId = job.id }, function(undone)
+    vim.notify(('pactify: undone, %d file(s) are as before'):format(#undone.restored))
+    reload(root, undone.restored)
+  end, function(data)
+    client.tell(data, root)
+    return true
+  end)
+end
+
 return M

@@ -21,6 +21,9 @@ local verbs = {
   apply = function(id)
     require('pactify.jobs').with(id, 'apply', require('pactify.apply').start)
   end,
+  undo = function(id)
+    require('pactify.jobs').with(id, 'undo', require('pactify.apply').undo)
+  end,
   cancel = function(id)
     require('pactify.jobs').with(id, 'cancel', require('pactify.jobs').cancel)
   end,
@@ -50,7 +53,7 @@ function M.complete(line)
   if not fits then
     return {}
   end
-  local list = require('pactify.client').ask(protocol.request.status, jobs.here(), 1000)
+  local list = require('pactify.client').ask(protocol.request.status, jobs.here(verb), 1000)
   local ids = vim.tbl_map(function(job)
     return job.id
   end, vim.tbl_filter(fits, list and list.jobs or {}))

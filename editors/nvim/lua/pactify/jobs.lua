@@ -16,21 +16,29 @@ local function has_result(job)
   return is_over(job) and is_open and job.changes ~= nil and job.changes.files > 0
 end
 
+---@param job pactify.JobSummary
+local function is_applied(job)
+  return job.disposition == 'applied' or job.disposition == 'partlyApplied'
+end
+
 --- Which jobs a verb is for.
 ---@type table<string, fun(job: pactify.JobSummary): boolean>
 M.fits = {
   preview = has_result,
   apply = has_result,
+  undo = is_applied,
   cancel = function(job)
     return not is_over(job)
   end,
 }
 
---- The parameters of a list of this repository's jobs.
+--- The parameters of a list of this repository's jobs: the undecided ones, unless the verb is for decided ones.
+---@param verb string?
 ---@return pactify.StatusParams
-function M.here()
+function M.here(verb)
   local server = client.get()
-  return { repository = server and server.root_dir and vim.uri_from_fname(server.root_dir) }
+  local repository = server and server.root_dir and vim.uri_from_fname(server.root_dir)
+  return { repository = repository, all = verb == 'undo' }
 end
 
 ---@param job pactify.JobSummary
@@ -62,8 +70,9 @@ end
 ---@param prompt string
 ---@param fits fun(job: pactify.JobSummary): boolean
 ---@param done fun(job: pactify.JobSummary)
-local function choose(prompt, fits, done)
-  client.request(protocol.request.status, M.here(), function(list)
+---@param verb string?
+local function choose(prompt, fits, done, verb)
+  client.request(protocol.request.status, M.here(verb), function(list)
     local jobs = vim.tbl_filter(fits, list.jobs)
     if #jobs == 0 then
       return vim.notify('pactify: no job fits; :Pactify jobs shows all, :Pactify delegate starts one')
@@ -82,7 +91,7 @@ end
 ---@param act fun(job: pactify.JobSummary)
 function M.with(id, verb, act)
   if id == '' then
-    return choose(('Pactify %s: '):format(verb), M.fits[verb], act)
+    return choose(('Pactify %s: '):format(verb), M.fits[verb], act, verb)
   end
   client.request(protocol.request.status, { jobId = id }, function(status)
     act(status.job)
@@ -128,6 +137,7 @@ function M.pick()
     end, {
       { label = 'Preview', fits = has_result, run = require('pactify.preview').open },
       { label = 'Apply', fits = has_result, run = require('pactify.apply').start },
+      { label = 'Undo the apply', fits = is_applied, run = require('pactify.apply').undo },
       { label = 'Cancel', fits = M.fits.cancel, run = M.cancel },
       { label = 'How it ended', fits = is_over, run = tell },
       { label = 'Retry', fits = is_over, run = retry },

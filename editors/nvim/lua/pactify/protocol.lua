@@ -484,6 +484,17 @@ local M = {}
 ---@field deleted integer Lines deleted, likewise.
 ---@field sensitive integer Paths that execute by themselves later.
 
+--- Argument of `pactify.undo`.
+---@class pactify.UndoParams
+---@field jobId string The job.
+---@field applyId? integer The apply's number; the newest one that stands when absent.
+
+--- Result of `pactify.undo`.
+---@class pactify.Undone
+---@field apply integer The apply's number within the job.
+---@field restored pactify.PathName[] The paths that hold again what they held before it.
+---@field disposition pactify.Disposition What became of the job's result.
+
 --- A job whose record is damaged, or from a newer pactify.
 ---@class pactify.UnreadableJob
 ---@field jobId string Its id.
@@ -514,6 +525,7 @@ M.request = {
   diff_preview = 'pactify/job/diffPreview',
   content = 'pactify/job/content',
   apply = 'pactify/job/apply',
+  undo = 'pactify/job/undo',
   cancel = 'pactify/job/cancel',
   discard = 'pactify/job/discard',
   resume = 'pactify/job/resume',
@@ -533,6 +545,7 @@ M.command = {
   diff_preview = 'pactify.diffPreview',
   content = 'pactify.content',
   apply = 'pactify.apply',
+  undo = 'pactify.undo',
   cancel = 'pactify.cancel',
   discard = 'pactify.discard',
   resume = 'pactify.resume',

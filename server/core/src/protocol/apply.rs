@@ -54,4 +54,23 @@ wire! {
         /// What became of the job's result.
         pub disposition: Disposition,
     }
+
+    /// Argument of `pactify.undo`.
+    pub struct UndoParams {
+        /// The job.
+        pub job_id: String,
+        /// The apply's number; the newest one that stands when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub apply_id: Option<u32>,
+    }
+
+    /// Result of `pactify.undo`.
+    pub struct Undone {
+        /// The apply's number within the job.
+        pub apply: u32,
+        /// The paths that hold again what they held before it.
+        pub restored: Vec<PathName>,
+        /// What became of the job's result.
+        pub disposition: Disposition,
+    }
 }

@@ -24,6 +24,7 @@ pub const ALL: &[Command] = &[
     command("pactify.diffPreview", "pactify/job/diffPreview", "PreviewParams", &["Preview"]),
     command("pactify.content", "pactify/job/content", "ContentParams", &["Content"]),
     command("pactify.apply", "pactify/job/apply", "ApplyParams", &["Applied"]),
+    command("pactify.undo", "pactify/job/undo", "UndoParams", &["Undone"]),
     command("pactify.cancel", "pactify/job/cancel", "JobParams", &["JobMoved"]),
     command("pactify.discard", "pactify/job/discard", "JobParams", &["JobMoved"]),
     command("pactify.resume", "pactify/job/resume", "ResumeParams", &["JobMoved"]),

@@ -14,7 +14,7 @@ use rustix::io::{Errno, Result};
 use super::Site;
 use super::disk::At;
 use super::error::{is_full, reason};
-use super::intent::{Held, Intent, Step};
+use super::intent::{DirectoryBits, Held, Intent, Step};
 use super::look::{Seen, Stamp, look};
 use super::prepare::{SYNC_EACH, blocked_conflict};
 use super::stage::{new_slot, old_slot};
@@ -41,6 +41,9 @@ pub(super) fn commit(site: &Site, intent: &Intent) -> std::result::Result<(), St
     for directory in &intent.made {
         make(site, directory)?;
     }
+    for directory in &intent.restored {
+        make_again(site, directory)?;
+    }
     for (n, step) in writes {
         kept.extend(write(site, n, step)?);
     }
@@ -51,7 +54,8 @@ pub(super) fn commit(site: &Site, intent: &Intent) -> std::result::Result<(), St
 /// Makes the entries of every directory that the intent touches durable, and those of the stage.
 pub(super) fn sync(site: &Site, intent: &Intent) -> Result<()> {
     let paths = intent.steps.iter().map(|step| &step.path);
-    let paths = paths.chain(&intent.made).chain(intent.emptied.iter().map(|emptied| &emptied.path));
+    let recorded = intent.emptied.iter().chain(&intent.restored).map(|directory| &directory.path);
+    let paths = paths.chain(&intent.made).chain(recorded);
     let directories: BTreeSet<Option<RepoPath>> = paths.map(RepoPath::parent).collect();
     if directories.len() > SYNC_EACH {
         return site.disk.sync_file_system(site.tree.top());
@@ -146,6 +150,22 @@ fn make(site: &Site, path: &RepoPath) -> std::result::Result<(), Stopped> {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(stopped(path, error)),
     }
+}
+
+fn make_again(site: &Site, directory: &DirectoryBits) -> std::result::Result<(), Stopped> {
+    let path = &directory.path;
+    let parent = parent(site, path)?;
+    match make_with_bits(site, &parent, path.file_name(), directory.bits) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(stopped(path, error)),
+    }
+}
+
+/// Makes a directory with exactly these permission bits.
+pub(super) fn make_with_bits(site: &Site, parent: &OwnedFd, name: &[u8], bits: u32) -> Result<()> {
+    site.disk.make_directory(At { dir: parent.as_fd(), name }, 0o700)?;
+    let directory = super::tree::open_directory(parent, name)?;
+    site.disk.set_mode(directory, bits)
 }
 
 fn parent(site: &Site, path: &RepoPath) -> std::result::Result<OwnedFd, Stopped> {

@@ -91,6 +91,12 @@ impl Disk {
         made(Call::MakeLink(at, target), || rustix::fs::symlinkat(target, at.dir, at.name))
     }
 
+    /// A second name for a file or link, where there is nothing yet.
+    pub(super) fn link(&self, from: At<'_>, to: At<'_>) -> Result<()> {
+        let link = || rustix::fs::linkat(from.dir, from.name, to.dir, to.name, AtFlags::empty());
+        made(Call::HardLink(from, to), link)
+    }
+
     /// Whether [`Disk::exchange`] is worth trying.
     pub(super) fn can_exchange(&self) -> bool {
         self.exchange.load(Ordering::Relaxed)
@@ -123,8 +129,7 @@ impl Disk {
                 done => return done,
             }
         }
-        let link = || rustix::fs::linkat(from.dir, from.name, to.dir, to.name, AtFlags::empty());
-        made(Call::HardLink(from, to), link)?;
+        self.link(from, to)?;
         self.unlink(from)
     }
 

@@ -19,6 +19,12 @@ pub enum ApplyError {
     /// Paths stand in the way; all that were found.
     #[error("{}", summary(.0))]
     Conflicts(Vec<Conflict>),
+    /// The checkout is not as the apply left it that was to be taken back; all paths at which it isn't.
+    #[error("{}", summary(.0))]
+    NotAsLeft(Vec<Conflict>),
+    /// There is nothing to take this apply back with.
+    #[error("what the apply {0} replaced is not kept any more")]
+    NotKept(ApplyId),
     /// The disk is full.
     #[error("no space is left for the new contents")]
     NoSpace(Vec<Conflict>),
@@ -106,16 +112,27 @@ pub enum ApplyError {
 impl ApplyError {
     /// The same refusal, naming more paths.
     pub(super) fn and(mut self, more: impl IntoIterator<Item = Conflict>) -> Self {
-        if let Self::Conflicts(conflicts) | Self::NoSpace(conflicts) = &mut self {
+        if let Self::Conflicts(conflicts) | Self::NotAsLeft(conflicts) | Self::NoSpace(conflicts) = &mut self {
             conflicts.extend(more);
         }
         self
     }
 
+    /// The same refusal, of taking an apply back.
+    pub(super) fn of_undo(self) -> Self {
+        match self {
+            Self::Conflicts(conflicts) => Self::NotAsLeft(conflicts),
+            error => error,
+        }
+    }
+
     /// The paths in the way.
     pub fn into_conflicts(self) -> Vec<Conflict> {
         match self {
-            Self::Conflicts(conflicts) | Self::NoSpace(conflicts) | Self::NotRolledBack { conflicts, .. } => conflicts,
+            Self::Conflicts(conflicts)
+            | Self::NotAsLeft(conflicts)
+            | Self::NoSpace(conflicts)
+            | Self::NotRolledBack { conflicts, .. } => conflicts,
             _ => vec![],
         }
     }
@@ -137,8 +154,24 @@ impl From<ApplyError> for Failure {
                 let (code, next) = code_of(&conflicts);
                 Self::new(code, message, next).with_conflicts(conflicts)
             }
+            ApplyError::NotAsLeft(conflicts) => {
+                let unsaved = conflicts.iter().all(|conflict| conflict.kind == ConflictKind::UnsavedText);
+                let (code, next) = if unsaved {
+                    (FailureCode::UnsavedBuffers, "give the unsaved text up or save it elsewhere, then undo again")
+                } else {
+                    let next =
+                        "bring the paths named back to what was applied (undo a later apply first), or keep them";
+                    (FailureCode::ApplyConflict, next)
+                };
+                Self::new(code, message, next).with_conflicts(conflicts)
+            }
+            ApplyError::NotKept(_) => Self::new(
+                FailureCode::WrongState,
+                message,
+                "take the old contents from git, or from your editor's history",
+            ),
             ApplyError::NoSpace(conflicts) => {
-                Self::new(FailureCode::NoSpace, message, "free some space and apply again").with_conflicts(conflicts)
+                Self::new(FailureCode::NoSpace, message, "free some space and try again").with_conflicts(conflicts)
             }
             ApplyError::Checkout { .. } => {
                 Self::new(FailureCode::NoRepository, message, "put the checkout back where it was, and apply again")

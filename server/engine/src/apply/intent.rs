@@ -4,6 +4,8 @@
 //! write to the repository's git directory, and what is read here decides what a repair writes. The file's name
 //! says how far the apply is, so that one rename is the marker: `<apply>.intent` (in progress or interrupted), then
 //! `<apply>.done`, or `<apply>.left` when a repair had to leave paths alone. The first line is the digest of the rest.
+//!
+//! Taking an apply back is the same the other way round, under a name of its own: `<apply>.undo.<n>`.
 
 use std::fmt;
 use std::fs::File;
@@ -75,13 +77,73 @@ impl From<ApplyId> for String {
     }
 }
 
+/// What a record is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(super) enum Transaction {
+    /// Putting something into the checkout.
+    Apply(ApplyId),
+    /// Taking that back; the number tells tries apart, from 1.
+    Undo(ApplyId, u32),
+}
+
+impl Transaction {
+    /// The apply that is made or taken back.
+    pub(super) fn apply(&self) -> &ApplyId {
+        match self {
+            Self::Apply(apply) | Self::Undo(apply, _) => apply,
+        }
+    }
+}
+
+impl From<&ApplyId> for Transaction {
+    fn from(apply: &ApplyId) -> Self {
+        Self::Apply(apply.clone())
+    }
+}
+
+impl fmt::Display for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Apply(apply) => apply.fmt(f),
+            Self::Undo(apply, number) => write!(f, "{apply}{UNDO}{number}"),
+        }
+    }
+}
+
+impl FromStr for Transaction {
+    type Err = ParseApplyIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let Some((apply, number)) = text.split_once(UNDO) else { return text.parse().map(Self::Apply) };
+        let parsed = number.parse().ok().filter(|parsed: &u32| parsed.to_string() == number);
+        let number = parsed.ok_or_else(|| ParseApplyIdError(text.chars().take(80).collect()))?;
+        Ok(Self::Undo(apply.parse()?, number))
+    }
+}
+
+impl TryFrom<String> for Transaction {
+    type Error = ParseApplyIdError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Transaction> for String {
+    fn from(transaction: Transaction) -> Self {
+        transaction.to_string()
+    }
+}
+
 /// Everything that a repair or an undo has to know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Intent {
     format: u32,
-    /// Which apply.
-    pub(super) apply: ApplyId,
+    /// Which apply, or the undo of which.
+    #[serde(rename = "apply")]
+    pub(super) transaction: Transaction,
     /// Where to.
     pub(super) repository: RepositoryRecord,
     /// Of which result.
@@ -97,8 +159,12 @@ pub(super) struct Intent {
     pub(super) steps: Vec<Step>,
     /// Directories that did not exist, outermost first.
     pub(super) made: Vec<RepoPath>,
-    /// Directories that deletions may have emptied, innermost first.
-    pub(super) emptied: Vec<Emptied>,
+    /// Directories that existed once and come back, outermost first. Any of them may lie in one that is `made`, none
+    /// the other way round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) restored: Vec<DirectoryBits>,
+    /// Directories that deletions may have emptied, innermost first: they go when nothing is left in them.
+    pub(super) emptied: Vec<DirectoryBits>,
 }
 
 /// What an apply does to one path.
@@ -123,13 +189,13 @@ pub(super) struct Held {
     pub(super) object: ObjectId,
 }
 
-/// A directory that goes when nothing is left in it.
+/// A directory, and its permission bits when it is made again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Emptied {
+pub(super) struct DirectoryBits {
     /// Where.
     pub(super) path: RepoPath,
-    /// Its permission bits, should it have to come back.
+    /// The bits.
     pub(super) bits: u32,
 }
 
@@ -167,10 +233,15 @@ impl Progress {
 
 impl Intent {
     /// A record of this build's format, without steps.
-    pub(super) fn new(apply: ApplyId, repository: RepositoryRecord, plan: &CheckedPlan, stage: StageHome) -> Self {
+    pub(super) fn new(
+        transaction: Transaction,
+        repository: RepositoryRecord,
+        plan: &CheckedPlan,
+        stage: StageHome,
+    ) -> Self {
         Self {
             format: FORMAT,
-            apply,
+            transaction,
             repository,
             change_set: plan.change_set().clone(),
             complete: plan.is_complete(),
@@ -178,6 +249,24 @@ impl Intent {
             stage,
             steps: vec![],
             made: vec![],
+            restored: vec![],
+            emptied: vec![],
+        }
+    }
+
+    /// The record of taking `self` back, without steps.
+    pub(super) fn undo(&self, transaction: Transaction) -> Self {
+        Self {
+            format: FORMAT,
+            transaction,
+            repository: self.repository.clone(),
+            change_set: self.change_set.clone(),
+            complete: false,
+            accepted: None,
+            stage: self.stage,
+            steps: vec![],
+            made: vec![],
+            restored: vec![],
             emptied: vec![],
         }
     }
@@ -196,6 +285,7 @@ pub(super) struct Records<'a> {
 /// More than the record of a million paths has.
 const MAX_BYTES: u64 = 1 << 30;
 const FRESH: &str = "intent.new";
+const UNDO: &str = ".undo.";
 
 impl<'a> Records<'a> {
     /// Opens `applies/` of the store, creating it.
@@ -207,26 +297,27 @@ impl<'a> Records<'a> {
         Ok(Self { home, directory, scratch: lock.directory() })
     }
 
-    /// How far an apply is; `None` when there is no record of it.
-    pub(super) fn progress(&self, apply: &ApplyId) -> Option<Progress> {
-        let recorded = |progress: &Progress| matches!(self.directory.lookup(&name(apply, *progress)), Ok(Some(_)));
+    /// How far a transaction is; `None` when there is no record of it.
+    pub(super) fn progress(&self, transaction: &Transaction) -> Option<Progress> {
+        let recorded =
+            |progress: &Progress| matches!(self.directory.lookup(&name(transaction, *progress)), Ok(Some(_)));
         [Progress::Intent, Progress::Done, Progress::Left].into_iter().find(recorded)
     }
 
-    /// The applies that are recorded as being this far.
-    pub(super) fn list(&self, progress: Progress) -> Result<Vec<ApplyId>, ApplyError> {
+    /// The transactions that are recorded as being this far.
+    pub(super) fn list(&self, progress: Progress) -> Result<Vec<Transaction>, ApplyError> {
         let mut found = Vec::new();
         for name in self.directory.names().map_err(StoreError::from)? {
             let id = name.strip_suffix(progress.extension()).and_then(|rest| rest.strip_suffix('.'));
-            found.extend(id.and_then(|id| id.parse::<ApplyId>().ok()));
+            found.extend(id.and_then(|id| id.parse::<Transaction>().ok()));
         }
         found.sort();
         Ok(found)
     }
 
     /// Reads and checks a record.
-    pub(super) fn read(&self, apply: &ApplyId, progress: Progress) -> Result<Intent, ApplyError> {
-        let name = name(apply, progress);
+    pub(super) fn read(&self, transaction: &Transaction, progress: Progress) -> Result<Intent, ApplyError> {
+        let name = name(transaction, progress);
         let path = self.directory.path().join(&name).as_path().to_owned();
         let damaged = |why: &str| ApplyError::Damaged { path: path.clone(), why: why.into() };
         let bytes = self.directory.read(&name, MAX_BYTES).map_err(StoreError::from)?;
@@ -247,21 +338,21 @@ impl<'a> Records<'a> {
     /// Makes the intent durable. From here on an interruption is found and taken back.
     pub(super) fn begin(&self, intent: &Intent, disk: &Disk) -> Result<(), ApplyError> {
         let body = serde_json::to_string(intent).map_err(|error| self.failed(error.into()))?;
-        let name = name(&intent.apply, Progress::Intent);
+        let name = name(&intent.transaction, Progress::Intent);
         let text = format!("{}\n{body}", digest_of(&body));
         self.write(&name, text.as_bytes(), disk).map_err(|error| self.failed(error.into()))
     }
 
     /// Moves a record on, durably.
-    pub(super) fn advance(&self, apply: &ApplyId, to: Progress, disk: &Disk) -> rustix::io::Result<()> {
-        let (from, to) = (name(apply, Progress::Intent), name(apply, to));
+    pub(super) fn advance(&self, transaction: &Transaction, to: Progress, disk: &Disk) -> rustix::io::Result<()> {
+        let (from, to) = (name(transaction, Progress::Intent), name(transaction, to));
         disk.replace(self.at(&from), self.at(&to))?;
         disk.sync(&self.directory)
     }
 
     /// Forgets a record, durably.
-    pub(super) fn remove(&self, apply: &ApplyId, progress: Progress, disk: &Disk) -> rustix::io::Result<()> {
-        disk.unlink(self.at(&name(apply, progress)))?;
+    pub(super) fn remove(&self, transaction: &Transaction, progress: Progress, disk: &Disk) -> rustix::io::Result<()> {
+        disk.unlink(self.at(&name(transaction, progress)))?;
         disk.sync(&self.directory)
     }
 
@@ -297,8 +388,8 @@ impl<'a> Records<'a> {
     }
 }
 
-fn name(apply: &ApplyId, progress: Progress) -> String {
-    format!("{apply}.{}", progress.extension())
+fn name(transaction: &Transaction, progress: Progress) -> String {
+    format!("{transaction}.{}", progress.extension())
 }
 
 fn digest_of(body: &str) -> String {
@@ -315,6 +406,21 @@ mod tests {
         assert_eq!((id.job.as_str(), id.number), ("20261129-154512-aaaaaa", 3));
         for text in ["", "20261129-154512-aaaaaa", "20261129-154512-aaaaaa.", "20261129-154512-aaaaaa.03", "../x.1"] {
             assert!(text.parse::<ApplyId>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_undo_of_an_apply_has_a_name_of_its_own() {
+        let apply: ApplyId = "20261129-154512-aaaaaa.3".parse().unwrap();
+        for (text, transaction) in [
+            ("20261129-154512-aaaaaa.3", Transaction::Apply(apply.clone())),
+            ("20261129-154512-aaaaaa.3.undo.1", Transaction::Undo(apply, 1)),
+        ] {
+            assert_eq!(text.parse::<Transaction>().unwrap(), transaction);
+            assert_eq!(transaction.to_string(), text);
+        }
+        for text in ["20261129-154512-aaaaaa.3.undo.", "20261129-154512-aaaaaa.3.undo.01", "x.undo.1"] {
+            assert!(text.parse::<Transaction>().is_err(), "{text:?}");
         }
     }
 }

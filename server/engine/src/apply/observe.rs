@@ -102,25 +102,10 @@ impl Observer<'_> {
         }
     }
 
-    /// The first entry below a directory that is no directory and that the change set does not delete.
     fn foreign(&self, directory: &RepoPath) -> Option<RepoPath> {
-        let deleted: BTreeSet<&RepoPath> =
+        let deleted =
             self.set.changes.iter().filter(|change| change.new.is_none()).map(|change| &change.path).collect();
-        let mut waiting = vec![directory.clone()];
-        while let Some(directory) = waiting.pop() {
-            // What cannot be listed cannot be shown to be free of other things.
-            let Ok(open) = self.tree.directory(&directory) else { return Some(directory) };
-            let Ok(names) = names(&open) else { return Some(directory) };
-            for name in names {
-                let path = below(Some(&directory), &name)?;
-                match open_directory(&open, &name) {
-                    Ok(_) => waiting.push(path),
-                    Err(_) if deleted.contains(&path) => {}
-                    Err(_) => return Some(path),
-                }
-            }
-        }
-        None
+        foreign(self.tree, directory, &deleted)
     }
 
     /// All names in the existing directories that an addition goes into or through.
@@ -146,6 +131,25 @@ impl Observer<'_> {
             Some(directory) => names(self.tree.directory(directory).map_err(|_| Errno::NOENT)?),
         }
     }
+}
+
+/// The first entry below a directory that is no directory and not among `leaving`.
+pub(super) fn foreign(tree: &Tree, directory: &RepoPath, leaving: &BTreeSet<&RepoPath>) -> Option<RepoPath> {
+    let mut waiting = vec![directory.clone()];
+    while let Some(directory) = waiting.pop() {
+        // What cannot be listed cannot be shown to be free of other things.
+        let Ok(open) = tree.directory(&directory) else { return Some(directory) };
+        let Ok(names) = names(&open) else { return Some(directory) };
+        for name in names {
+            let path = below(Some(&directory), &name)?;
+            match open_directory(&open, &name) {
+                Ok(_) => waiting.push(path),
+                Err(_) if leaving.contains(&path) => {}
+                Err(_) => return Some(path),
+            }
+        }
+    }
+    None
 }
 
 fn below(directory: Option<&RepoPath>, name: &[u8]) -> Option<RepoPath> {

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::contents::{Stored, checkout_form, stored_form};
 use super::disk::At;
 use super::error::{ApplyError, is_full, reason};
-use super::intent::{Emptied, Held, Step};
+use super::intent::{DirectoryBits, Held, Step};
 use super::look::{Found, Seen, look};
 use super::stage::new_slot;
 use super::tree::Blocked;
@@ -29,7 +29,8 @@ pub(super) const SYNC_EACH: usize = 20;
 pub(super) struct Prepared {
     pub(super) steps: Vec<Step>,
     pub(super) made: Vec<RepoPath>,
-    pub(super) emptied: Vec<Emptied>,
+    pub(super) restored: Vec<DirectoryBits>,
+    pub(super) emptied: Vec<DirectoryBits>,
 }
 
 /// Prepares `plan`, or reports everything that is in its way.
@@ -59,7 +60,7 @@ pub(super) fn prepare(site: &Site, plan: &CheckedPlan, materials: &Materials<'_>
             Err(Stop::Error(error)) => return Err(error),
         }
         if action.becomes.is_some() {
-            made.extend(preparation.missing_above(action.path.path()));
+            made.extend(missing_above(site, action.path.path()));
         }
     }
     if full {
@@ -70,11 +71,12 @@ pub(super) fn prepare(site: &Site, plan: &CheckedPlan, materials: &Materials<'_>
     }
     preparation.sync().map_err(|error| site.stage_error(error))?;
     prepared.made = made.into_iter().collect();
-    prepared.emptied = emptied.into_iter().rev().map(|(path, bits)| Emptied { path, bits }).collect();
+    prepared.emptied = emptied.into_iter().rev().map(|(path, bits)| DirectoryBits { path, bits }).collect();
     Ok(prepared)
 }
 
-enum Stop {
+/// Why a path cannot be prepared.
+pub(super) enum Stop {
     Conflict(Conflict),
     Full(Conflict),
     Error(ApplyError),
@@ -90,7 +92,7 @@ struct Preparation<'a> {
 impl Preparation<'_> {
     fn step(&self, n: usize, action: &Action, emptied: &BTreeMap<RepoPath, u32>) -> Result<Step, Stop> {
         let path = action.path.path();
-        let parent = self.parent(path)?;
+        let parent = writable_parent(self.site, path, &self.deleted)?;
         let seen = match &parent {
             Some(parent) => look(At { dir: parent.as_fd(), name: path.file_name() }, self.site.algorithm),
             None => Seen::Absent,
@@ -113,26 +115,6 @@ impl Preparation<'_> {
             }
         };
         Ok(Step { path: path.clone(), before, after })
-    }
-
-    /// The directory of `path`, checked for what can be known beforehand; `None` when it is yet to be made.
-    fn parent(&self, path: &RepoPath) -> Result<Option<OwnedFd>, Stop> {
-        let parent = match self.site.tree.parent_of(path) {
-            Ok(parent) => parent,
-            Err(Blocked::Missing) => return Ok(None),
-            Err(Blocked::ByEntry(entry)) if self.deleted.contains(&entry) => return Ok(None),
-            Err(blocked) => return Err(Stop::Conflict(blocked_conflict(path, blocked))),
-        };
-        let device = |fd: &OwnedFd| rustix::fs::fstat(fd).map(|stat| stat.st_dev);
-        let (here, staged) = (device(&parent), device(self.site.stage.directory()));
-        if here.is_ok() && here != staged {
-            return Err(refused(path, Errno::XDEV));
-        }
-        let access = Access::WRITE_OK | Access::EXEC_OK;
-        match rustix::fs::accessat(&parent, ".", access, AtFlags::EACCESS) {
-            Ok(()) => Ok(Some(parent)),
-            Err(error) => Err(refused(path, error)),
-        }
     }
 
     /// Compares what is there with what the plan was checked against.
@@ -227,14 +209,6 @@ impl Preparation<'_> {
         if self.sync_each { self.site.disk.sync(stage) } else { self.site.disk.sync_file_system(stage) }
     }
 
-    /// The directories above `path` that do not exist, or will not once the plan's deletions are done.
-    fn missing_above(&self, path: &RepoPath) -> Vec<RepoPath> {
-        if self.site.tree.parent_of(path).is_ok() {
-            return vec![];
-        }
-        path.ancestors().filter(|directory| self.site.tree.directory(directory).is_err()).collect()
-    }
-
     /// The directories that deletions may empty, with their permission bits. Not the folder that the editor has open.
     fn emptied(&self, actions: &[Action]) -> BTreeMap<RepoPath, u32> {
         let kept = actions.iter().filter(|action| action.becomes.is_some());
@@ -251,6 +225,39 @@ impl Preparation<'_> {
         });
         with_bits.collect()
     }
+}
+
+/// The directory of `path`, checked for what can be known beforehand; `None` when it is yet to be made, maybe where one
+/// of `leaving` is now.
+pub(super) fn writable_parent(
+    site: &Site,
+    path: &RepoPath,
+    leaving: &BTreeSet<&RepoPath>,
+) -> Result<Option<OwnedFd>, Stop> {
+    let parent = match site.tree.parent_of(path) {
+        Ok(parent) => parent,
+        Err(Blocked::Missing) => return Ok(None),
+        Err(Blocked::ByEntry(entry)) if leaving.contains(&entry) => return Ok(None),
+        Err(blocked) => return Err(Stop::Conflict(blocked_conflict(path, blocked))),
+    };
+    let device = |fd: &OwnedFd| rustix::fs::fstat(fd).map(|stat| stat.st_dev);
+    let (here, staged) = (device(&parent), device(site.stage.directory()));
+    if here.is_ok() && here != staged {
+        return Err(refused(path, Errno::XDEV));
+    }
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    match rustix::fs::accessat(&parent, ".", access, AtFlags::EACCESS) {
+        Ok(()) => Ok(Some(parent)),
+        Err(error) => Err(refused(path, error)),
+    }
+}
+
+/// The directories above `path` that do not exist, or will not once what is in their place is gone; outermost first.
+pub(super) fn missing_above(site: &Site, path: &RepoPath) -> Vec<RepoPath> {
+    if site.tree.parent_of(path).is_ok() {
+        return vec![];
+    }
+    path.ancestors().filter(|directory| site.tree.directory(directory).is_err()).collect()
 }
 
 /// Where a content goes.
@@ -297,11 +304,11 @@ pub(super) fn blocked_conflict(path: &RepoPath, blocked: Blocked) -> Conflict {
     Conflict::new(path, kind, detail)
 }
 
-fn stop(path: &RepoPath, kind: ConflictKind, detail: impl Into<String>) -> Stop {
+pub(super) fn stop(path: &RepoPath, kind: ConflictKind, detail: impl Into<String>) -> Stop {
     Stop::Conflict(Conflict::new(path, kind, detail))
 }
 
-fn refused(path: &RepoPath, error: Errno) -> Stop {
+pub(super) fn refused(path: &RepoPath, error: Errno) -> Stop {
     let conflict = Conflict::new(path, ConflictKind::FileSystem, reason(error));
     if is_full(error) { Stop::Full(conflict) } else { Stop::Conflict(conflict) }
 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::disk::Disk;
 use super::error::ApplyError;
-use super::intent::{ApplyId, Intent, Progress, Records, StageHome};
+use super::intent::{ApplyId, Intent, Progress, Records, StageHome, Transaction};
 use super::lock::RepositoryLock;
 use super::rollback::{RolledBack, roll_back};
 use super::stage::StageRoot;
@@ -20,7 +20,7 @@ use crate::store::StoreError;
 /// One interrupted apply, repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// Which apply.
+    /// Which apply, or the undo of which.
     pub apply: ApplyId,
     /// What was taken back, and what was left alone.
     pub rolled_back: RolledBack,
@@ -45,12 +45,13 @@ pub fn recover(lock: &RepositoryLock) -> Result<Vec<Recovered>, ApplyError> {
 /// When its record is unusable.
 pub fn finished(lock: &RepositoryLock, apply: &ApplyId) -> Result<Option<Applied>, ApplyError> {
     let records = Records::open(lock)?;
-    if records.progress(apply) != Some(Progress::Done) {
+    let transaction = apply.into();
+    if records.progress(&transaction) != Some(Progress::Done) {
         return Ok(None);
     }
-    let intent = records.read(apply, Progress::Done)?;
+    let intent = records.read(&transaction, Progress::Done)?;
     Ok(Some(Applied {
-        apply: intent.apply,
+        apply: apply.clone(),
         change_set: intent.change_set,
         complete: intent.complete,
         accepted: intent.accepted,
@@ -60,8 +61,17 @@ pub fn finished(lock: &RepositoryLock, apply: &ApplyId) -> Result<Option<Applied
     }))
 }
 
-/// Deletes the record of a finished apply and the old contents that were kept for taking it back. Part of discarding
-/// its job.
+/// Whether an apply of this name was interrupted and taken back but for paths that had been edited since: their old
+/// contents are kept under it, and no other one can have it.
+///
+/// # Errors
+/// When the records are out of reach.
+pub fn is_left(lock: &RepositoryLock, apply: &ApplyId) -> Result<bool, ApplyError> {
+    Ok(Records::open(lock)?.progress(&apply.into()) == Some(Progress::Left))
+}
+
+/// Deletes the record of a finished apply and the old contents that were kept for taking it back, and what is recorded
+/// of taking it back: that last, so that whoever is interrupted here still finds it.
 ///
 /// # Errors
 /// When the store or the staging directory cannot be written.
@@ -69,17 +79,30 @@ pub fn forget(lock: &RepositoryLock, apply: &ApplyId) -> Result<(), ApplyError> 
     let disk = Disk::new();
     let records = Records::open(lock)?;
     for progress in [Progress::Done, Progress::Left] {
-        if records.progress(apply) == Some(progress) {
-            let intent = records.read(apply, progress)?;
-            let root = StageRoot::open(&intent.repository, lock.store().home(), intent.stage);
-            records.remove(apply, progress, &disk).map_err(|error| store_error(lock, error))?;
-            match root.and_then(|root| root.remove(apply, &disk)) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(store_error(lock, error)),
-            }
+        let mut recorded = records.list(progress)?;
+        recorded.retain(|transaction| transaction.apply() == apply);
+        for transaction in recorded {
+            forget_one(lock, &records, &transaction, progress, &disk)?;
         }
     }
     Ok(())
+}
+
+fn forget_one(
+    lock: &RepositoryLock,
+    records: &Records<'_>,
+    transaction: &Transaction,
+    progress: Progress,
+    disk: &Disk,
+) -> Result<(), ApplyError> {
+    let intent = records.read(transaction, progress)?;
+    let root = StageRoot::open(&intent.repository, lock.store().home(), intent.stage);
+    // The old contents first: a stage without a record is found only where its repository is.
+    match root.and_then(|root| root.remove(transaction, disk)) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(store_error(lock, error)),
+    }
+    records.remove(transaction, progress, disk).map_err(|error| store_error(lock, error))
 }
 
 pub(super) fn recover_with(lock: &RepositoryLock, disk: Disk) -> Result<Vec<Recovered>, ApplyError> {
@@ -103,8 +126,8 @@ pub(super) fn recover_with(lock: &RepositoryLock, disk: Disk) -> Result<Vec<Reco
 /// The interrupted applies of the locked repository.
 pub(super) fn pending(records: &Records<'_>, lock: &RepositoryLock) -> Result<Vec<Intent>, ApplyError> {
     let mut pending = Vec::new();
-    for apply in records.list(Progress::Intent)? {
-        match records.read(&apply, Progress::Intent) {
+    for transaction in records.list(Progress::Intent)? {
+        match records.read(&transaction, Progress::Intent) {
             Ok(intent) if lock.covers(&intent.repository) => pending.push(intent),
             Ok(_) => {}
             // Another repository's apply ended, well or badly, since the list was read.
@@ -120,15 +143,15 @@ pub(super) fn conclude(
     site: &Site,
     root: &StageRoot,
     records: &Records<'_>,
-    apply: &ApplyId,
+    transaction: &Transaction,
     rolled_back: &RolledBack,
 ) -> rustix::io::Result<Option<PathBuf>> {
     if rolled_back.left.is_empty() {
-        records.remove(apply, Progress::Intent, &site.disk)?;
-        root.remove(apply, &site.disk)?;
+        records.remove(transaction, Progress::Intent, &site.disk)?;
+        root.remove(transaction, &site.disk)?;
         return Ok(None);
     }
-    records.advance(apply, Progress::Left, &site.disk)?;
+    records.advance(transaction, Progress::Left, &site.disk)?;
     Ok(Some(site.stage.path().clone()))
 }
 
@@ -143,17 +166,18 @@ fn repair(
         .map_err(|source| ApplyError::Checkout { path: repository.worktree.clone(), source })?;
     let root =
         StageRoot::open(repository, lock.store().home(), intent.stage).map_err(|error| store_error(lock, error))?;
-    let stage = root.create(&intent.apply, false, &disk).map_err(|error| store_error(lock, error))?;
+    let stage = root.create(&intent.transaction, false, &disk).map_err(|error| store_error(lock, error))?;
     let algorithm = Algorithm::of(intent.change_set.tree());
     let site = Site { tree, stage, disk, algorithm, prefix: repository.prefix.clone() };
     let repaired = roll_back(&site, intent).and_then(|rolled_back| {
-        let kept = conclude(&site, &root, records, &intent.apply, &rolled_back)?;
-        Ok(Recovered { apply: intent.apply.clone(), rolled_back, kept })
+        let kept = conclude(&site, &root, records, &intent.transaction, &rolled_back)?;
+        Ok(Recovered { apply: intent.transaction.apply().clone(), rolled_back, kept })
     });
     match repaired {
         Ok(repaired) => Ok((repaired, site.disk)),
         Err(error) => {
-            Err(ApplyError::NotRolledBack { apply: intent.apply.clone(), conflicts: vec![], source: error.into() })
+            let apply = intent.transaction.apply().clone();
+            Err(ApplyError::NotRolledBack { apply, conflicts: vec![], source: error.into() })
         }
     }
 }
@@ -167,9 +191,9 @@ fn clear_orphans(lock: &RepositoryLock, records: &Records<'_>, disk: &Disk) -> R
             Err(error) => return Err(store_error(lock, error)),
         };
         let clear = || {
-            for apply in root.list()? {
-                if records.progress(&apply).is_none() {
-                    root.remove(&apply, disk)?;
+            for transaction in root.list()? {
+                if records.progress(&transaction).is_none() {
+                    root.remove(&transaction, disk)?;
                 }
             }
             root.remove_if_empty(disk)

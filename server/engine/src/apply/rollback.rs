@@ -4,13 +4,13 @@
 //! are looked at, and [`decide`] says what that means. Repeating it changes nothing, so it may itself be interrupted.
 //! A path that the person has edited since is left alone and named.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use pactify_core::RepoPath;
 use rustix::io::{Errno, Result};
 
 use super::Site;
-use super::commit::sync;
+use super::commit::{make_with_bits, sync};
 use super::disk::At;
 use super::intent::{Intent, Step};
 use super::look::{Found, Seen, look};
@@ -34,7 +34,8 @@ pub(super) fn roll_back(site: &Site, intent: &Intent) -> Result<RolledBack> {
     for (n, step) in writes {
         undo(site, n, step, &mut outcome)?;
     }
-    for directory in intent.made.iter().rev() {
+    let restored = intent.restored.iter().map(|directory| &directory.path);
+    for directory in restored.rev().chain(intent.made.iter().rev()) {
         remove_if_empty(site, directory)?;
     }
     for (n, step) in deletions {
@@ -222,18 +223,12 @@ fn restore_directories(site: &Site, intent: &Intent, path: &RepoPath) -> Result<
     for directory in path.ancestors() {
         let Some(recorded) = intent.emptied.iter().find(|emptied| emptied.path == directory) else { continue };
         let Ok(parent) = site.tree.parent_of(&directory) else { continue };
-        match make_again(site, &parent, directory.file_name(), recorded.bits) {
+        match make_with_bits(site, &parent, directory.file_name(), recorded.bits) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(error),
         }
     }
     Ok(())
-}
-
-fn make_again(site: &Site, parent: &OwnedFd, name: &[u8], bits: u32) -> Result<()> {
-    site.disk.make_directory(At { dir: parent.as_fd(), name }, 0o700)?;
-    let directory = super::tree::open_directory(parent, name)?;
-    site.disk.set_mode(directory, bits)
 }
 
 fn remove_if_empty(site: &Site, directory: &RepoPath) -> Result<()> {

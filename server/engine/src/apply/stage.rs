@@ -15,7 +15,7 @@ use rustix::io::{Errno, Result};
 use sha2::Digest as _;
 
 use super::disk::{At, Disk};
-use super::intent::{ApplyId, StageHome};
+use super::intent::{StageHome, Transaction};
 use super::tree::{Tree, names, open_directory};
 use crate::hash::hex;
 
@@ -66,14 +66,14 @@ impl StageRoot {
         self.home
     }
 
-    /// The staging directory of `apply`, which must be new when `fresh`.
-    pub(super) fn create(&self, apply: &ApplyId, fresh: bool, disk: &Disk) -> Result<Stage> {
+    /// The staging directory of a transaction, which must be new when `fresh`.
+    pub(super) fn create(&self, transaction: &Transaction, fresh: bool, disk: &Disk) -> Result<Stage> {
         let top = self.enter(&self.anchor, self.top_name().as_bytes(), self.top_bits(), disk)?;
         if self.home == StageHome::Checkout {
             hide_from_git(&top, disk)?;
         }
         let root = self.enter(&top, self.store_name.as_bytes(), 0o700, disk)?;
-        let name = apply.to_string();
+        let name = transaction.to_string();
         let at = At { dir: root.as_fd(), name: name.as_bytes() };
         match disk.make_directory(at, 0o700) {
             Err(Errno::EXIST) if !fresh => {}
@@ -84,17 +84,28 @@ impl StageRoot {
         Ok(Stage { directory, path: self.path().join(name) })
     }
 
-    /// The applies that have a staging directory here.
-    pub(super) fn list(&self) -> Result<Vec<ApplyId>> {
+    /// The staging directory that a transaction has; `None` when it is gone.
+    pub(super) fn kept(&self, transaction: &Transaction) -> Result<Option<Stage>> {
+        let Some(root) = self.existing()? else { return Ok(None) };
+        let name = transaction.to_string();
+        match open_directory(&root, name.as_bytes()) {
+            Ok(directory) => Ok(Some(Stage { directory, path: self.path().join(name) })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The transactions that have a staging directory here.
+    pub(super) fn list(&self) -> Result<Vec<Transaction>> {
         let Some(root) = self.existing()? else { return Ok(vec![]) };
         let names = names(&root)?;
         Ok(names.iter().filter_map(|name| std::str::from_utf8(name).ok()?.parse().ok()).collect())
     }
 
-    /// Deletes the staging directory of `apply`, and the directories around it when nothing else is in them.
-    pub(super) fn remove(&self, apply: &ApplyId, disk: &Disk) -> Result<()> {
+    /// Deletes the staging directory of a transaction, and the directories around it when nothing else is in them.
+    pub(super) fn remove(&self, transaction: &Transaction, disk: &Disk) -> Result<()> {
         if let Some(root) = self.existing()? {
-            let name = apply.to_string();
+            let name = transaction.to_string();
             match open_directory(&root, name.as_bytes()) {
                 Ok(stage) => {
                     empty(&stage, disk)?;

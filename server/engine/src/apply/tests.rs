@@ -10,3 +10,4 @@ mod power;
 mod property;
 mod races;
 mod refusals;
+mod undo;

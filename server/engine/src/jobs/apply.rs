@@ -61,7 +61,7 @@ impl Jobs {
         let merged = plan.actions().iter().filter(|action| action.merged).map(|action| action.path.path().clone());
         let merged: Vec<PathName> = merged.map(PathName::from).collect();
         let accepted = self.accept(&places, &result, &plan, &offer)?;
-        let id = next_apply(&journal, &job);
+        let id = next_apply(&journal, &lock)?;
         let canonical = InCheckout { form: &form, offer: &offer };
         let materials = Materials { contents: &offer, canonical: &canonical };
         let applied = apply::apply(plan.accepting(accepted), &id, materials, &lock)?;
@@ -114,7 +114,7 @@ impl Jobs {
     }
 
     /// Takes interrupted applies back, and records completed ones.
-    fn settle(&self, journal: &mut Journal, lock: &RepositoryLock) -> Result<(), Failure> {
+    pub(super) fn settle(&self, journal: &mut Journal, lock: &RepositoryLock) -> Result<(), Failure> {
         for repaired in apply::recover(lock)? {
             tracing::warn!(apply = %repaired.apply, left = repaired.rolled_back.left.len(), "an interrupted apply was taken back");
         }
@@ -132,13 +132,12 @@ impl Jobs {
         }
     }
 
-    /// Records applies that were completed by a process that ended before it could.
+    /// Records applies that were completed, or taken back, by a process that ended before it could.
     fn record_finished(&self, journal: &mut Journal, lock: &RepositoryLock) -> Result<(), Failure> {
-        let job = journal.lock().job().id().clone();
-        while let Some(applied) = apply::finished(lock, &next_apply(journal, &job))? {
+        while let Some(applied) = apply::finished(lock, &next_apply(journal, lock)?)? {
             self.record_applied(journal, &applied)?;
         }
-        Ok(())
+        self.record_undone(journal, lock)
     }
 
     fn record_applied(&self, journal: &mut Journal, applied: &apply::Applied) -> Result<(), Failure> {
@@ -160,8 +159,12 @@ impl Jobs {
     }
 }
 
-fn next_apply(journal: &Journal, job: &JobId) -> ApplyId {
-    ApplyId { job: job.clone(), number: journal.state().applies + 1 }
+fn next_apply(journal: &Journal, lock: &RepositoryLock) -> Result<ApplyId, ApplyError> {
+    let mut id = ApplyId { job: journal.lock().job().id().clone(), number: journal.state().applies + 1 };
+    while apply::is_left(lock, &id)? {
+        id.number += 1;
+    }
+    Ok(id)
 }
 
 /// The form that the checkout gives to contents, for the applier.

@@ -19,6 +19,7 @@ mod resume;
 mod retry;
 mod status;
 mod target;
+mod undo;
 
 use futures_util::future::BoxFuture;
 use pactify_core::{Failure, FailureCode, JobId};
@@ -50,6 +51,7 @@ const RUN: &[(&str, Run)] = &[
     (resume::NAME, |context, arguments| Box::pin(resume::run(context, arguments))),
     (retry::NAME, |context, arguments| Box::pin(retry::run(context, arguments))),
     (status::NAME, |context, arguments| Box::pin(status::run(context, arguments))),
+    (undo::NAME, |context, arguments| Box::pin(undo::run(context, arguments))),
 ];
 
 /// Runs the verb of the command `name`.

@@ -14,6 +14,8 @@ use super::super::ApplyError;
 use super::super::disk::Disk;
 use super::super::disk::fault::{self, Moment};
 use super::super::recover::recover_with;
+use super::super::undo::undo_with;
+use super::super::{forget, undone};
 use super::fixture::*;
 use super::ordinary::{every_kind, expected};
 use crate::env::Env;
@@ -31,6 +33,14 @@ enum Work {
     ApplyWithoutRenameFlags,
     Recover,
     RecoverWithoutRenameFlags,
+    Undo,
+    UndoWithoutRenameFlags,
+}
+
+impl Work {
+    fn is_undo(self) -> bool {
+        matches!(self, Self::Undo | Self::UndoWithoutRenameFlags)
+    }
 }
 
 /// The files of [`every_kind`] among things of the person's that nobody touches.
@@ -61,6 +71,10 @@ fn victim() {
         if work.to_str().unwrap().ends_with("WithoutRenameFlags") { Disk::without_rename_flags() } else { Disk::new() };
     if work.to_str().unwrap().starts_with("Apply") {
         sandbox.apply_on(&captured, &Selection::Paths(captured.paths()), disk, armed).unwrap();
+    } else if work.to_str().unwrap().starts_with("Undo") {
+        let lock = sandbox.lock();
+        armed();
+        undo_with(&apply_id(1), &[], &lock, disk).unwrap();
     } else {
         let lock = sandbox.lock();
         armed();
@@ -148,6 +162,91 @@ fn a_kill_at_any_call_ends_in_all_or_nothing() {
 fn a_kill_at_any_call_ends_in_all_or_nothing_without_rename_flags() {
     let calls = kill_everywhere(Work::ApplyWithoutRenameFlags);
     assert!(calls > LEAST_CALLS, "only {calls} calls");
+}
+
+/// Repairs, and demands that the apply is taken back or stands, as its record says. True for taken back.
+#[track_caller]
+fn undone_or_not(sandbox: &Sandbox, what: &str) -> bool {
+    sandbox.recover();
+    let picture = sandbox.picture();
+    assert!(sandbox.recover().is_empty() && sandbox.picture() == picture, "{what}: a second repair found something");
+    let (base, result) = scenario();
+    let recorded = !undone(&sandbox.lock(), &apply_id(1).job).unwrap().is_empty();
+    assert!(picture == expected(if recorded { &base } else { &result }), "{what}: {recorded}, but {picture:#?}");
+    assert!(!sandbox.store_picture().into_keys().any(|path| path.ends_with(b".new")), "{what}: a torn record is left");
+    if recorded {
+        forget(&sandbox.lock(), &apply_id(1)).unwrap();
+        assert_eq!(sandbox.git_picture().len(), 1, "{what}: left in the git directory");
+        assert!(!sandbox.store_picture().into_keys().any(|path| path.starts_with(b"applies/")), "{what}");
+    }
+    recorded
+}
+
+#[test]
+fn a_kill_at_any_call_of_an_undo_ends_in_undone_or_not_undone() {
+    let (base, result) = scenario();
+    let captured = CapturedResult::between(&base, &result);
+    for (work, disk) in
+        [(Work::Undo, Disk::new as fn() -> Disk), (Work::UndoWithoutRenameFlags, Disk::without_rename_flags)]
+    {
+        assert!(work.is_undo());
+        let (mut undone, mut points) = (0, 0);
+        'calls: for call in 1.. {
+            for kill in [Moment::Before(call), Moment::After(call)] {
+                let sandbox = Sandbox::in_memory(&base);
+                sandbox.apply_on(&captured, &Selection::Paths(captured.paths()), disk(), || {}).unwrap();
+                if !killed(&sandbox, work, kill) {
+                    break 'calls;
+                }
+                points += 1;
+                if undone_or_not(&sandbox, &format!("{work:?} {kill:?}")) {
+                    undone += 1;
+                } else if call % 16 == 0 {
+                    sandbox.undo_on(1, disk()).unwrap();
+                    assert!(undone_or_not(&sandbox, "undone after the repair"));
+                }
+            }
+        }
+        println!("{work:?}: killed at {points} points, {undone} of them ended in undone");
+        assert!(points > 120 && undone > 0, "only {points} points");
+    }
+}
+
+#[test]
+fn a_call_of_an_undo_that_fails_is_reported_and_taken_back() {
+    let (base, result) = scenario();
+    let captured = CapturedResult::between(&base, &result);
+    let only_files = |files: Files| files.into_iter().filter(|(_, node)| *node != Node::Directory).collect::<Files>();
+    let (mut refused, mut copied) = (0, 0);
+    for error in [Errno::NOSPC, Errno::ACCESS, Errno::PERM] {
+        for call in 1.. {
+            let sandbox = Sandbox::in_memory(&base);
+            sandbox.apply(&captured, &Selection::Paths(captured.paths())).unwrap();
+            let lock = sandbox.lock();
+            fault::fail_at(call, error);
+            let outcome = undo_with(&apply_id(1), &[], &lock, Disk::new());
+            drop(lock);
+            if fault::is_due() {
+                break;
+            }
+            let case = format!("call {call} fails with {error:?}: {outcome:?}");
+            match outcome {
+                Ok(_) => {
+                    copied += usize::from(error == Errno::PERM);
+                    assert_eq!(only_files(sandbox.picture()), base, "{case}");
+                }
+                Err(ApplyError::NotRolledBack { .. }) => panic!("{case}"),
+                Err(failure) => {
+                    refused += 1;
+                    assert_eq!(sandbox.picture(), expected(&result), "{case}");
+                    assert!(!Failure::from(failure).next.is_empty());
+                    assert!(!undone_or_not(&sandbox, &case));
+                }
+            }
+        }
+    }
+    // A second name that is refused is made up for by a copy.
+    assert!(refused > 100 && copied > 5, "{refused} refused, {copied} copied");
 }
 
 #[test]

@@ -14,10 +14,11 @@ use pactify_core::job::RepositoryRecord;
 use pactify_core::{AbsPath, ChangeSetId, ObjectId, RepoPath};
 
 use super::super::disk::Disk;
+use super::super::undo::undo_with;
 use super::super::{Applied, ApplyError, ApplyId, Contents, Materials, RepositoryLock, Verbatim};
 #[cfg(feature = "fault-injection")]
 use super::super::{Recovered, recover};
-use super::super::{apply_with, observe};
+use super::super::{Undone, apply_with, observe};
 use crate::hash::Algorithm;
 use crate::store::Store;
 
@@ -179,13 +180,45 @@ impl Sandbox {
         disk: Disk,
         between: impl FnOnce(),
     ) -> Result<Applied, ApplyError> {
+        self.apply_as(1, result, selection, disk, between)
+    }
+
+    /// The same, as the job's apply of this number.
+    pub(in crate::apply) fn apply_as(
+        &self,
+        number: u32,
+        result: &CapturedResult,
+        selection: &Selection,
+        disk: Disk,
+        between: impl FnOnce(),
+    ) -> Result<Applied, ApplyError> {
         let lock = self.lock();
         let grounds = Grounds::default();
         let checkout = observe(&self.repository, &result.set, &grounds, &Verbatim, vec![])?;
         let plan = result.set.check(selection, &grounds, &checkout).map_err(ApplyError::Conflicts)?;
         between();
         let materials = Materials { contents: result, canonical: &Verbatim };
-        apply_with(plan, &apply_id(1), materials, &lock, disk)
+        apply_with(plan, &apply_id(number), materials, &lock, disk)
+    }
+
+    /// Takes an apply back.
+    pub(in crate::apply) fn undo(&self, number: u32) -> Result<Undone, ApplyError> {
+        self.undo_on(number, Disk::new())
+    }
+
+    pub(in crate::apply) fn undo_on(&self, number: u32, disk: Disk) -> Result<Undone, ApplyError> {
+        undo_with(&apply_id(number), &[], &self.lock(), disk)
+    }
+
+    /// Permission bits, inodes and numbers of names of everything in the checkout but the git directory.
+    pub(in crate::apply) fn attributes(&self) -> BTreeMap<Vec<u8>, (u32, u64, u64)> {
+        let attributes = |path: Vec<u8>| {
+            let metadata = self.at(&path).symlink_metadata().unwrap();
+            let inode = if metadata.is_dir() { 0 } else { metadata.ino() };
+            let names = if metadata.is_dir() { 0 } else { metadata.nlink() };
+            (path, (metadata.mode(), inode, names))
+        };
+        self.picture().into_keys().map(attributes).collect()
     }
 }
 

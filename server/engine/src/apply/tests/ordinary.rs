@@ -166,13 +166,13 @@ fn old_contents_are_kept_until_the_apply_is_forgotten() {
     assert!(held.contains(&file("old")) && held.contains(&file("was here")), "{held:?}");
     let lock = sandbox.lock();
     let records = Records::open(&lock).unwrap();
-    assert_eq!(records.progress(&apply_id(1)), Some(Progress::Done));
-    assert_eq!(records.read(&apply_id(1), Progress::Done).unwrap().steps.len(), 2);
+    assert_eq!(records.progress(&(&apply_id(1)).into()), Some(Progress::Done));
+    assert_eq!(records.read(&(&apply_id(1)).into(), Progress::Done).unwrap().steps.len(), 2);
 
     assert_eq!(recover(&lock).unwrap(), [], "a finished apply needs no repair");
-    assert_eq!(records.progress(&apply_id(1)), Some(Progress::Done));
+    assert_eq!(records.progress(&(&apply_id(1)).into()), Some(Progress::Done));
 
     forget(&lock, &apply_id(1)).unwrap();
     assert_eq!(sandbox.git_picture(), files([("index", file("an index that nobody opens"))]));
-    assert_eq!(records.progress(&apply_id(1)), None);
+    assert_eq!(records.progress(&(&apply_id(1)).into()), None);
 }

@@ -17,7 +17,8 @@ use rustix::fs::{CWD, RenameFlags};
 
 use super::super::disk::Disk;
 use super::super::disk::fault::{self, Logged};
-use super::super::recover;
+use super::super::undo::undo_with;
+use super::super::{recover, undone};
 use super::fixture::*;
 use super::ordinary::{every_kind, expected};
 
@@ -70,6 +71,37 @@ fn a_power_failure_during_a_repair_ends_in_nothing() {
     println!("{} calls, {outcomes:?}", log.len());
     assert_eq!((outcomes.all, outcomes.neither), (0, 0));
     assert!(outcomes.nothing > 800, "{outcomes:?}");
+}
+
+#[test]
+fn a_power_failure_during_an_undo_ends_in_undone_or_not_undone() {
+    let (base, result) = every_kind();
+    let captured = CapturedResult::between(&base, &result);
+    let sandbox = Sandbox::in_memory(&base);
+    sandbox.apply(&captured, &Selection::Paths(captured.paths())).unwrap();
+    let start = snapshot(sandbox.root().as_path());
+    let lock = sandbox.lock();
+    fault::record();
+    undo_with(&apply_id(1), &[], &lock, Disk::new()).unwrap();
+    let log = fault::recorded();
+    drop(lock);
+
+    let (mut back, mut stands) = (0, 0);
+    each_state(&log, |survived| {
+        rebuild(&start, &log, survived);
+        let sandbox = Sandbox::existing(sandbox.root().clone());
+        recover(&sandbox.lock()).unwrap();
+        let recorded = !undone(&sandbox.lock(), &apply_id(1).job).unwrap().is_empty();
+        assert_eq!(sandbox.picture(), expected(if recorded { &base } else { &result }), "{survived:?}");
+        *(if recorded { &mut back } else { &mut stands }) += 1;
+        if !recorded {
+            // What is needed for it is still there.
+            sandbox.undo(1).unwrap();
+            assert_eq!(sandbox.picture(), expected(&base), "{survived:?}");
+        }
+    });
+    println!("{} calls, {back} undone, {stands} not", log.len());
+    assert!(back > 0 && stands > 800, "{back} undone, {stands} not");
 }
 
 /// What the two tests above would miss if it did not happen.
@@ -191,7 +223,8 @@ fn is_durable(log: &[Logged], call: usize) -> bool {
             Logged::Create(at) | Logged::MakeDirectory(at, _) | Logged::MakeLink(at, _) => entry(at) || moved_on(at),
             Logged::Unlink(at) | Logged::RemoveDirectory(at) => entry(at) || gone(at),
             Logged::Rename(from, to) => entry(to) || moved_on(to) || gone(from),
-            Logged::Exchange(a, b) | Logged::HardLink(a, b) => entry(a) && entry(b),
+            Logged::HardLink(_, to) => entry(to) || moved_on(to) || gone(to),
+            Logged::Exchange(a, b) => entry(a) && entry(b),
             Logged::Sync(_) | Logged::SyncFileSystem(_) => true,
         }
 }
