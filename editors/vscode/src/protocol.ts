@@ -160,7 +160,7 @@ export interface DelegateParams {
   harness?: string;
   /** Whether it may change files; the configured default when absent. */
   access?: Access;
-  /** What the job's tree starts as. */
+  /** What the job's tree starts as; the configured default when absent. */
   base?: BaseKind;
   /** A `file:` URI in the repository: the only workspace folder when absent. */
   repository?: string;
@@ -182,7 +182,7 @@ export interface Delegated {
   state: SeenState;
   /** Where its tree will be. */
   worktree: string;
-  /** What the person should know at once: uncommitted changes that are not part of the job, for one. */
+  /** What the person should know at once: what of the uncommitted changes is part of the job, for one. */
   notices: string[];
 }
 

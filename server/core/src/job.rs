@@ -84,10 +84,21 @@ pub struct RepositoryRecord {
 pub struct Base {
     /// What the person chose.
     pub kind: BaseKind,
-    /// The commit: the one HEAD named when the job was created.
+    /// The commit: the one HEAD named when the job was created, or one made for the job on top of it.
     pub commit: ObjectId,
     /// That commit's tree.
     pub tree: ObjectId,
+    /// The commit HEAD named, where `commit` was made for the job: then it lies in the job's private storage, and the
+    /// person's repository knows nothing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ObjectId>,
+}
+
+impl Base {
+    /// The newest commit of it that the person's repository has.
+    pub fn public_commit(&self) -> &ObjectId {
+        self.parent.as_ref().unwrap_or(&self.commit)
+    }
 }
 
 /// Which state of the repository a job starts from.

@@ -2,6 +2,7 @@
 //!
 //! - [`Git`]: the one runner; every use of the git program is a method of it ([`command`] says how it is started).
 //! - [`examine`]: from a folder to a repository's recorded facts, or a typed refusal.
+//! - [`snapshot`]: what a job starts from, where that is more than a commit.
 //! - [`prepare`]: a job's tree with a git directory of its own; [`manifest`] remembers what was put there.
 //! - [`capture`]: from the tree that a dead job left to objects of our own; [`change_set`] tells them from the base.
 //! - [`lfs`]: contents of files in Git LFS, from the local store.
@@ -25,6 +26,7 @@ pub mod merge;
 pub mod objects;
 pub mod places;
 pub mod prepare;
+pub mod snapshot;
 
 mod command;
 mod config;
@@ -35,6 +37,7 @@ mod included;
 mod lfs;
 mod listing;
 mod read;
+mod uncommitted;
 mod version;
 
 use pactify_core::AbsPath;
@@ -50,6 +53,7 @@ pub use self::examine::Examined;
 pub use self::objects::Objects;
 pub use self::places::Places;
 pub use self::prepare::{Notice, Prepared, Wanted};
+pub use self::snapshot::{Buffer, Snapshot, Source};
 pub use self::version::Version;
 
 /// The git program, found and checked once.

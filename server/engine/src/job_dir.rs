@@ -26,6 +26,7 @@ pub(crate) mod names {
     pub(crate) const SUMMARY: &str = "summary.json";
     pub(crate) const HOST_LOG: &str = "host.log";
     pub(crate) const WIRE_LOG: &str = "wire.log";
+    pub(crate) const BASE: &str = "base";
 }
 
 /// The longest `job.json`: a brief of the greatest length, escaped, with room for settings.

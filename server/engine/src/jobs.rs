@@ -6,6 +6,7 @@
 //! what it left, and applies or discards that. Nothing here knows an editor or a terminal.
 
 mod apply;
+mod base;
 mod delegate;
 mod dispose;
 mod doctor;
@@ -25,6 +26,8 @@ use crate::apply::unsaved::Publisher;
 use crate::env::Env;
 use crate::git::Git;
 use crate::store::Store;
+
+pub use self::base::UnsavedText;
 
 /// The engine, open on one `PACTIFY_HOME`. Cheap to clone; every clone sees the same store.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@
 //! Layout (directories 0700, files 0600): `format`, `jobs/<id>/`, and made when first needed, one directory per
 //! [`Area`]. `logs/` is [`crate::log`]'s, `briefs/` the terminal program's.
 
+mod draft;
 mod error;
 mod list;
 mod snapshot;
@@ -22,6 +23,7 @@ use crate::disk::{Dir, DiskError, FileId};
 use crate::job_dir::{JobDir, JobLock, names};
 use crate::journal;
 
+pub use draft::Draft;
 pub use error::StoreError;
 pub use list::{Listed, Page};
 pub use snapshot::{Integrity, JobSnapshot};
@@ -96,35 +98,12 @@ impl Store {
     /// Makes a job: its spec, an empty journal, and its lock, which the caller holds. The job appears whole or not
     /// at all, durably, and under an id that no other job has.
     pub fn create_job(&self, spec: &JobSpec) -> Result<(JobDir, JobLock), StoreError> {
-        let jobs = &self.shared.jobs;
-        let exists = |error| match error {
-            DiskError::Exists { .. } => StoreError::JobExists { id: spec.id.clone() },
-            error => error.into(),
-        };
-        let text = serde_json::to_vec_pretty(spec).map_err(|source| StoreError::Unwritable { source })?;
-        let unborn = format!("{UNBORN}{}", spec.id);
-        if jobs.lookup(spec.id.as_str())?.is_some() {
-            return Err(StoreError::JobExists { id: spec.id.clone() });
-        }
-        let dir = jobs.create_dir(&unborn).map_err(exists)?;
-        let made = (|| {
-            let file = JobDir::new(spec.id.clone(), dir).create_lock()?;
-            let dir = file.job().dir();
-            dir.write_new(names::SPEC, &text)?;
-            journal::create(dir, &spec.id)?;
-            dir.sync()?;
-            jobs.rename_new(&unborn, jobs, spec.id.as_str()).map_err(exists)?;
-            if let Err(error) = jobs.sync() {
-                jobs.rename_new(spec.id.as_str(), jobs, &unborn)?;
-                return Err(error.into());
-            }
-            let job = self.job(&spec.id)?;
-            Ok((job.clone(), JobLock::from_file(&job, file.into_file())?))
-        })();
-        if made.is_err() {
-            self.remove_unborn(&unborn);
-        }
-        made
+        self.draft(&spec.id)?.create(spec)
+    }
+
+    /// Begins to make a job: its directory, which nobody else sees yet, and its lock.
+    pub fn draft(&self, id: &JobId) -> Result<Draft, StoreError> {
+        Draft::begin(self, id)
     }
 
     /// Opens a job.
@@ -156,6 +135,10 @@ impl Store {
             let id = name.strip_prefix(UNBORN)?.parse().ok()?;
             let job = JobDir::new(id, jobs.dir(name).ok()?);
             let _lock = job.lock(std::time::Duration::ZERO).ok()?;
+            if job.dir().lookup(names::BASE).ok()?.is_some() {
+                let aside = format!("{name}.{}", names::BASE);
+                job.dir().rename_new(names::BASE, &self.area(Area::Trash).ok()?, &aside).ok()?;
+            }
             for file in [names::SPEC, names::JOURNAL, names::LOCK] {
                 job.dir().remove(file).ok()?;
             }

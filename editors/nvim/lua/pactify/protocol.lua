@@ -97,7 +97,7 @@ local M = {}
 ---@field brief pactify.BriefSource The task: a text, or a document to read it from.
 ---@field harness? string The harness; the configured default when absent.
 ---@field access? pactify.Access Whether it may change files; the configured default when absent.
----@field base? pactify.BaseKind What the job's tree starts as.
+---@field base? pactify.BaseKind What the job's tree starts as; the configured default when absent.
 ---@field repository? string A `file:` URI in the repository: the only workspace folder when absent.
 ---@field model? string The model to ask for.
 ---@field isolation? pactify.Isolation How the tree is separated from the checkout.
@@ -109,7 +109,7 @@ local M = {}
 ---@field jobId string The new job.
 ---@field state pactify.SeenState Its state: `queued`, unless its host was quick.
 ---@field worktree string Where its tree will be.
----@field notices string[] What the person should know at once: uncommitted changes that are not part of the job, for one.
+---@field notices string[] What the person should know at once: what of the uncommitted changes is part of the job, for one.
 
 --- What became of a job's result.
 ---@alias pactify.Disposition

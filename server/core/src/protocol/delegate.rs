@@ -18,7 +18,7 @@ wire! {
         /// Whether it may change files; the configured default when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub access: Option<Access>,
-        /// What the job's tree starts as.
+        /// What the job's tree starts as; the configured default when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub base: Option<BaseKind>,
         /// A `file:` URI in the repository: the only workspace folder when absent.
@@ -46,7 +46,7 @@ wire! {
         pub state: SeenState,
         /// Where its tree will be.
         pub worktree: String,
-        /// What the person should know at once: uncommitted changes that are not part of the job, for one.
+        /// What the person should know at once: what of the uncommitted changes is part of the job, for one.
         pub notices: Vec<String>,
     }
 

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lock::identity_of;
 use crate::causes::with_causes;
-use crate::disk::{Dir, DiskError};
+use crate::disk::{Dir, DiskError, FileId};
 use crate::process::ProcessIdentity;
 use crate::store::{Area, Store, StoreError};
 
@@ -54,8 +54,14 @@ impl Publisher {
         Ok(Self::of(store.area(Area::Editors)?, ProcessRecord::from(&identity)))
     }
 
+    /// The name of its file, which nobody else's has. It is not there until something is published.
+    fn name_of_self() -> Result<String, UnsavedError> {
+        let identity = ProcessIdentity::of_self().map_err(UnsavedError::Identity)?;
+        Ok(file_name(&ProcessRecord::from(&identity)))
+    }
+
     fn of(directory: Dir, owner: ProcessRecord) -> Self {
-        let name = format!("{}-{}.json", owner.pid, owner.start_time);
+        let name = file_name(&owner);
         Self { directory, owner, name }
     }
 
@@ -86,16 +92,47 @@ impl Drop for Publisher {
     }
 }
 
+fn file_name(owner: &ProcessRecord) -> String {
+    format!("{}-{}.json", owner.pid, owner.start_time)
+}
+
 /// The paths in the checkout of `repository` for which some attached editor holds unsaved text.
 ///
 /// # Errors
 /// When the store or the checkout is out of reach, or a living editor's file cannot be understood: then an apply
 /// could overwrite something unseen.
 pub fn unsaved(store: &Store, repository: &RepositoryRecord) -> Result<Vec<RepoPath>, UnsavedError> {
+    unsaved_but_for(None, store, repository)
+}
+
+/// Those for which another editor than this process's holds unsaved text.
+///
+/// # Errors
+/// As [`unsaved`].
+pub fn unsaved_elsewhere(store: &Store, repository: &RepositoryRecord) -> Result<Vec<RepoPath>, UnsavedError> {
+    let own = Publisher::name_of_self()?;
+    unsaved_but_for(Some(&own), store, repository)
+}
+
+/// The name inside the checkout of the file that `path` leads to, which need not be there yet.
+///
+/// # Errors
+/// When the checkout is out of reach.
+pub fn name_in_checkout(path: &AbsPath, repository: &RepositoryRecord) -> Result<Option<RepoPath>, UnsavedError> {
+    let path = path.as_path();
+    let leads_to = std::fs::canonicalize(path).ok().or_else(|| in_resolved_directory(path));
+    Ok(name_below(leads_to.as_deref().unwrap_or(path), top_of(repository)?))
+}
+
+fn unsaved_but_for(
+    own: Option<&str>,
+    store: &Store,
+    repository: &RepositoryRecord,
+) -> Result<Vec<RepoPath>, UnsavedError> {
     let directory = store.area(Area::Editors)?;
     let mut found = BTreeSet::new();
     for name in directory.names().map_err(StoreError::from)? {
-        if !name.ends_with(".json") || name.starts_with('.') {
+        if !name.ends_with(".json") || name.starts_with('.') || own == Some(name.as_str()) {
             continue;
         }
         let published = match read(&directory, &name) {
@@ -194,22 +231,26 @@ fn is_alive(name: &str) -> Result<bool, UnsavedError> {
 
 /// The names that `path` has inside the checkout: as it is spelled, and as what it leads to.
 fn inside(path: &Path, repository: &RepositoryRecord) -> Result<Vec<RepoPath>, UnsavedError> {
-    let top = identity_of(repository.worktree.as_path())
-        .map_err(|source| UnsavedError::Checkout { path: repository.worktree.clone(), source })?;
-    let resolved = std::fs::canonicalize(path).ok();
-    let in_resolved_directory = path
-        .parent()
-        .and_then(|parent| std::fs::canonicalize(parent).ok())
-        .zip(path.file_name())
-        .map(|(parent, name)| parent.join(name));
-    let spellings = [Some(path.to_owned()), resolved, in_resolved_directory];
-    let names = spellings.into_iter().flatten().filter_map(|spelling| {
-        let ancestor =
-            spelling.ancestors().skip(1).find(|above| identity_of(above).is_ok_and(|identity| identity == top))?;
-        let rest: &OsStr = spelling.strip_prefix(ancestor).ok()?.as_os_str();
-        RepoPath::new(rest.as_bytes()).ok()
-    });
-    Ok(names.collect())
+    let top = top_of(repository)?;
+    let spellings = [Some(path.to_owned()), std::fs::canonicalize(path).ok(), in_resolved_directory(path)];
+    Ok(spellings.into_iter().flatten().filter_map(|spelling| name_below(&spelling, top)).collect())
+}
+
+fn top_of(repository: &RepositoryRecord) -> Result<FileId, UnsavedError> {
+    identity_of(repository.worktree.as_path())
+        .map_err(|source| UnsavedError::Checkout { path: repository.worktree.clone(), source })
+}
+
+fn in_resolved_directory(path: &Path) -> Option<PathBuf> {
+    Some(std::fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?))
+}
+
+/// The rest of a spelling below the directory `top`.
+fn name_below(spelling: &Path, top: FileId) -> Option<RepoPath> {
+    let is_top = |above: &&Path| identity_of(above).is_ok_and(|identity| identity == top);
+    let ancestor = spelling.ancestors().skip(1).find(is_top)?;
+    let rest: &OsStr = spelling.strip_prefix(ancestor).ok()?.as_os_str();
+    RepoPath::new(rest.as_bytes()).ok()
 }
 
 #[cfg(test)]
@@ -244,6 +285,34 @@ mod tests {
         }
         publisher.publish(&[]).unwrap();
         assert_eq!(unsaved(), []);
+    }
+
+    #[test]
+    fn a_file_is_called_by_what_its_path_leads_to_and_an_editor_knows_its_own() {
+        let sandbox = Sandbox::new(&files([("src/a", file("1"))]));
+        let elsewhere = sandbox.outside();
+        std::os::unix::fs::symlink("src", sandbox.at("shortcut")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.join("b"), sandbox.at("away")).unwrap();
+        std::fs::write(elsewhere.join("b"), "1").unwrap();
+        for (spelled, expected) in [
+            (sandbox.at("src/a"), Some("src/a")),
+            (sandbox.at("shortcut/a"), Some("src/a")),
+            (sandbox.at("shortcut/new"), Some("src/new")),
+            (sandbox.at("no/such/folder"), Some("no/such/folder")),
+            (sandbox.at("away"), None),
+            (elsewhere.join("b"), None),
+        ] {
+            let name = name_in_checkout(&absolute(&spelled), &sandbox.repository).unwrap();
+            assert_eq!(name, expected.map(path), "{}", spelled.display());
+        }
+        let area = || sandbox.store.area(Area::Editors).unwrap();
+        let mine = Publisher::new(&sandbox.store).unwrap();
+        mine.publish(&[absolute(sandbox.at("src/a"))]).unwrap();
+        assert_eq!(unsaved_elsewhere(&sandbox.store, &sandbox.repository).unwrap(), []);
+        let parent = ProcessIdentity::of(rustix::process::getppid().unwrap()).unwrap();
+        let other = Publisher::of(area(), ProcessRecord::from(&parent));
+        other.publish(&[absolute(sandbox.at("src/b"))]).unwrap();
+        assert_eq!(unsaved_elsewhere(&sandbox.store, &sandbox.repository).unwrap(), [path("src/b")]);
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Git {
         let (path, fresh) = (places.accepted(), places.directory().join("accepted.new"));
         // One that a dying process left. It is complete only under its own name.
         remove(&fresh);
-        capture::create(&fresh, repository, base, &Header::read(&places.manifest())?.rules)?;
+        capture::create(&fresh, places, repository, base, &Header::read(&places.manifest())?.rules)?;
         std::fs::rename(&fresh, &path).map_err(GitError::io("name", fresh.as_path()))?;
         let objects = self.objects(&path, &base.tree)?;
         Ok(Accepted { git: self.clone(), path, objects })

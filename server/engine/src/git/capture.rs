@@ -10,9 +10,9 @@
 //! rest from it; what is not captured becomes a [`Note`].
 
 mod convert;
-mod entry;
-mod store;
-mod walk;
+pub(super) mod entry;
+pub(super) mod store;
+pub(super) mod walk;
 mod write;
 
 use std::os::fd::OwnedFd;
@@ -27,7 +27,7 @@ pub(super) use self::entry::{DIRECTORY, open_below};
 
 use super::change_set::{totals, write_notes};
 use super::command::Place;
-use super::config::{Layout, Rules, object_directories};
+use super::config::{Layout, Rules, lenders};
 use super::error::GitError;
 use super::ignores::Ignores;
 use super::included::Included;
@@ -77,7 +77,7 @@ impl Git {
         let manifest = Manifest::read(&places.manifest())?;
         let previous = SetAside::of(places)?;
         let included = Included::read(&places.included());
-        let result_tree = self.capture_into(&places.capture(), &root, repository, base, &manifest, &included)?;
+        let result_tree = self.capture_into(places, &root, repository, base, &manifest, &included)?;
         let captured = self.describe(&places.capture(), base, &result_tree)?;
         previous.replace()?;
         Ok(captured)
@@ -85,7 +85,7 @@ impl Git {
 
     fn capture_into(
         &self,
-        capture: &AbsPath,
+        places: &Places,
         root: &OwnedFd,
         repository: &RepositoryRecord,
         base: &Base,
@@ -93,7 +93,8 @@ impl Git {
         included: &Included,
     ) -> Result<ObjectId, GitError> {
         let rules = &manifest.header.rules;
-        create(capture, repository, base, rules)?;
+        let capture = &places.capture();
+        create(capture, places, repository, base, rules)?;
         let place = Place::Private { git_dir: capture, work_tree: None, index: None };
         let listing = self.list(place, &base.tree)?;
         let ignores = self.ignores(place, &listing, rules)?;
@@ -179,6 +180,7 @@ impl Drop for SetAside {
 /// Makes a git directory of ours for objects that a job made, borrowing those that its base is made of.
 pub(super) fn create(
     path: &AbsPath,
+    places: &Places,
     repository: &RepositoryRecord,
     base: &Base,
     rules: &Rules,
@@ -187,7 +189,7 @@ pub(super) fn create(
     // Names are taken as they are: nothing checks these trees out, and an apply has rules of its own.
     settings.insert("core.protectntfs".to_owned(), "false".to_owned());
     settings.insert("core.protecthfs".to_owned(), "false".to_owned());
-    let alternates = object_directories(&repository.common_dir)?;
+    let alternates = lenders(places, repository, base)?;
     let sha256 = base.tree.is_sha256();
     let head = &base.commit;
     Layout { path, settings, rules, sha256, checkout: false, head, alternates: &alternates }.create()

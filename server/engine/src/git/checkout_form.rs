@@ -45,6 +45,8 @@ pub struct CheckoutForm {
 #[derive(Debug)]
 struct InLfs {
     paths: BTreeSet<RepoPath>,
+    /// The objects of both sides.
+    sides: BTreeMap<RepoPath, Vec<ObjectId>>,
     store: LocalStore,
     objects: Objects,
     algorithm: Algorithm,
@@ -91,7 +93,12 @@ impl Git {
         if !paths.is_empty() {
             let store = LocalStore::at(lfs_store.unwrap_or_else(|| capture.join("lfs")));
             let objects = self.objects(&capture, &base.tree)?;
-            form.in_lfs = Some(InLfs { paths, store, objects, algorithm });
+            let sides = changes.iter().filter(|change| paths.contains(&change.path)).map(|change| {
+                let sides = [&change.old, &change.new].into_iter().flatten();
+                (change.path.clone(), sides.map(|entry| entry.object.clone()).collect())
+            });
+            let sides = sides.collect();
+            form.in_lfs = Some(InLfs { paths, sides, store, objects, algorithm });
         }
         let in_lfs = |path: &RepoPath| form.in_lfs.as_ref().is_some_and(|lfs| lfs.paths.contains(path));
         let changes: Vec<&Change> = changes.into_iter().filter(|change| !in_lfs(&change.path)).collect();
@@ -100,7 +107,7 @@ impl Git {
     }
 
     /// The `.gitattributes` of a tree that have a say about `paths`; perhaps others, too.
-    fn attributes_above<'p>(
+    pub(super) fn attributes_above<'p>(
         &self,
         place: Place<'_>,
         tree: &ObjectId,
@@ -189,6 +196,10 @@ impl CheckoutForm {
 
 impl InLfs {
     fn stored(&self, path: &RepoPath, bytes: &[u8]) -> Result<Option<ObjectId>, GitError> {
+        // A side that is no pointer is stored as it is.
+        if self.sides.get(path).is_some_and(|sides| sides.contains(&self.algorithm.blob(bytes))) {
+            return Ok(None);
+        }
         let pointer = lfs::stored(bytes).map_err(GitError::io("read", path.display()))?;
         Ok(pointer.map(|pointer| self.algorithm.blob(pointer.as_bytes())))
     }

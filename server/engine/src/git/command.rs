@@ -15,7 +15,7 @@ use pactify_core::job::RepositoryRecord;
 
 use super::Git;
 use super::error::GitError;
-use crate::process::run::Overflow;
+use crate::process::run::{Output, Overflow};
 use crate::process::{ChildEnv, Invocation, Limits};
 
 /// The git commands we use. Plumbing, except that only `worktree add` makes a linked worktree, and only `status` compares
@@ -206,18 +206,22 @@ impl Git {
         self.try_run(call)?.map_err(|message| GitError::Failed { command: call.name(), message })
     }
 
+    /// Runs `call`, which looks at files of the person: one that may not be looked at is only a warning to git.
+    pub(super) fn run_unhindered(&self, call: &Call<'_>) -> Result<Vec<u8>, GitError> {
+        let output = self.output(call)?;
+        let said = String::from_utf8_lossy(&output.stderr.bytes).into_owned();
+        if !output.success() {
+            return Err(GitError::Failed { command: call.name(), message: tail(said.trim(), 4096).to_owned() });
+        }
+        match said.lines().find(|line| is_hindrance(line)) {
+            Some(line) => Err(GitError::CheckoutUnreadable { message: line.to_owned() }),
+            None => Ok(output.stdout.bytes),
+        }
+    }
+
     /// Runs `call`: its standard output, or what git said when it refused.
     pub(super) fn try_run(&self, call: &Call<'_>) -> Result<Result<Vec<u8>, String>, GitError> {
-        let mut environment = self.environment.clone();
-        call.place.point(&mut environment);
-        let invocation = Invocation::new(self.program.clone(), call.place.directory(), environment)
-            .args(["--no-pager", "--literal-pathspecs", "--no-replace-objects"])
-            .args(INERT.iter().chain(call.settings).flat_map(|setting| ["-c", setting]))
-            .args(call.verb.words())
-            .args(&call.arguments);
-        let limits = Limits { deadline: call.patience, bytes: MOST_BYTES, overflow: Overflow::Fail };
-        let output =
-            invocation.run(&call.input, &limits).map_err(|source| GitError::Run { command: call.name(), source })?;
+        let output = self.output(call)?;
         if output.success() {
             return Ok(Ok(output.stdout.bytes));
         }
@@ -226,11 +230,29 @@ impl Git {
         Ok(Err(tail(said.trim(), 4096).to_owned()))
     }
 
+    fn output(&self, call: &Call<'_>) -> Result<Output, GitError> {
+        let mut environment = self.environment.clone();
+        call.place.point(&mut environment);
+        let invocation = Invocation::new(self.program.clone(), call.place.directory(), environment)
+            .args(["--no-pager", "--literal-pathspecs", "--no-replace-objects"])
+            .args(INERT.iter().chain(call.settings).flat_map(|setting| ["-c", setting]))
+            .args(call.verb.words())
+            .args(&call.arguments);
+        let limits = Limits { deadline: call.patience, bytes: MOST_BYTES, overflow: Overflow::Fail };
+        invocation.run(&call.input, &limits).map_err(|source| GitError::Run { command: call.name(), source })
+    }
+
     /// Runs `call` and returns its answer as one line of text.
     pub(super) fn line(&self, call: &Call<'_>) -> Result<String, GitError> {
         let answer = self.run(call)?;
         text_line(answer).map_err(|answer| unexpected(call, &answer))
     }
+}
+
+/// Whether git says in this line that it could not look at something. Its messages are in English: `LC_ALL` is `C`.
+fn is_hindrance(line: &str) -> bool {
+    let causes = [": Permission denied", ": Input/output error", ": Operation not permitted", ": Stale file handle"];
+    causes.iter().any(|cause| line.ends_with(cause))
 }
 
 /// An answer that is one line.

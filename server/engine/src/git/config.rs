@@ -11,14 +11,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use pactify_core::job::RepositoryRecord;
+use pactify_core::job::{Base, RepositoryRecord};
 use pactify_core::{AbsPath, ObjectId};
 use serde::{Deserialize, Serialize};
 
 use super::command::{Call, Place, Verb, unexpected};
 use super::error::GitError;
 use super::read::read;
-use super::{Git, places};
+use super::{Git, Places, places};
 
 /// Keys that a job's own git directory takes over.
 const CARRIED: &[&str] = &[
@@ -97,6 +97,20 @@ impl Settings {
 
     pub(super) fn carried(&self) -> BTreeMap<String, String> {
         self.chosen(CARRIED)
+    }
+
+    /// For a git directory of ours that looks at the person's checkout: what is carried, and how far their index is
+    /// trusted. Commits made there are theirs, or ours where git does not know their name.
+    pub(super) fn for_snapshot(&self) -> BTreeMap<String, String> {
+        let mut chosen = self.carried();
+        chosen.extend(self.chosen(&["core.checkstat", "core.trustctime"]));
+        for (key, name) in [("user.name", "pactify"), ("user.email", "pactify@localhost")] {
+            let told = chosen.get(key).is_some_and(|value| !value.trim().is_empty());
+            if !told {
+                chosen.insert(key.to_owned(), name.to_owned());
+            }
+        }
+        chosen
     }
 
     fn chosen(&self, keys: &[&str]) -> BTreeMap<String, String> {
@@ -201,8 +215,15 @@ impl Layout<'_> {
     }
 }
 
-/// The object directories that a git directory of ours borrows from: the person's and, followed to the end, those
-/// that it borrows from itself. git follows five levels only, and ours is one more.
+/// The object directories that a git directory of a job borrows from: the person's, and those of the job's own base.
+pub(super) fn lenders(places: &Places, repository: &RepositoryRecord, base: &Base) -> Result<Vec<AbsPath>, GitError> {
+    let mut found = object_directories(&repository.common_dir)?;
+    found.extend(base.parent.is_some().then(|| places.base().join("objects")));
+    Ok(found)
+}
+
+/// The person's object directory and, followed to the end, those that it borrows from itself. git follows five levels
+/// only, and ours is one more.
 pub(super) fn object_directories(common_dir: &AbsPath) -> Result<Vec<AbsPath>, GitError> {
     let mut found = vec![common_dir.join("objects")];
     let mut next = 0;

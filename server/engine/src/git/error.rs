@@ -200,6 +200,20 @@ pub enum GitError {
         /// Whose processes are dead.
         proof: String,
     },
+    /// Something in the checkout may not be read, so its state is not known.
+    #[error("not all of the checkout can be read: {}", headline(message, 300))]
+    CheckoutUnreadable {
+        /// What git says, or we.
+        message: String,
+    },
+    /// The checkout was never the same before and after it was read.
+    #[error("{worktree} changes while it is read: {what}")]
+    CheckoutRestless {
+        /// The checkout.
+        worktree: AbsPath,
+        /// What changed.
+        what: String,
+    },
     /// A branch could not be made.
     #[error("cannot make the branch {name:?}: {reason}")]
     BranchRefused {

@@ -101,7 +101,7 @@ impl Git {
             repository: repository.common_dir.clone(),
             missing: vec![format!("the tree of commit {commit}")],
         })?;
-        Ok(Base { kind: BaseKind::Head, commit, tree })
+        Ok(Base { kind: BaseKind::Head, commit, tree, parent: None })
     }
 
     fn why_head_is_no_commit(&self, repository: &RepositoryRecord) -> Result<GitError, GitError> {

@@ -1,7 +1,8 @@
 //! A captured result for use outside pactify: as a patch that `git apply` takes, or as a branch of the person's repository.
 //!
 //! A branch is the one thing that is written into the person's repository besides keep-refs, and only on their command: the
-//! result's objects go there as a pack, then a commit on the job's base, then the ref, which must not exist yet.
+//! result's objects go there as a pack, then a commit on the job's base, then the ref, which must not exist yet. A base
+//! that is the job's own goes there, too: the branch then has the person's uncommitted work as a commit of its own.
 
 use pactify_core::job::{Base, RepositoryRecord};
 use pactify_core::{AbsPath, ObjectId, RepoPath};
@@ -35,7 +36,7 @@ impl Git {
         self.run(&call)
     }
 
-    /// Makes the branch `name` of the person's repository: one commit with `result` on top of the job's base.
+    /// Makes the branch `name` of the person's repository: a commit with `result` on top of the job's base.
     ///
     /// # Errors
     /// [`GitError::BranchRefused`] when there is such a branch or the name is none.
@@ -55,7 +56,7 @@ impl Git {
             .map_err(|_| refused("it is not a branch's name".to_owned()))?;
 
         let private = Place::Private { git_dir: capture, work_tree: None, index: None };
-        let wanted = format!("{result}\n^{}\n", base.commit);
+        let wanted = format!("{result}\n{}\n^{}\n", base.commit, base.public_commit());
         let pack = Call::new(Verb::PackObjects, private).args(["--revs", "--stdout", "-q"]).input(wanted.into_bytes());
         let pack = self.run(&pack)?;
         self.run(&Call::new(Verb::UnpackObjects, person).args(["-q"]).input(pack))?;

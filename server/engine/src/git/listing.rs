@@ -30,6 +30,11 @@ impl Listing {
         self.entries.get(path)
     }
 
+    /// Without the entry at `path`, if there is one.
+    pub(super) fn forget(&mut self, path: &RepoPath) {
+        self.entries.remove(path);
+    }
+
     /// Whether something lies below `path`.
     pub(super) fn is_directory(&self, path: &RepoPath) -> bool {
         self.directories.contains(path)
@@ -40,7 +45,7 @@ impl Listing {
         self.entries.iter().filter(move |(path, entry)| path.file_name() == name && entry.mode.is_file())
     }
 
-    fn insert(&mut self, path: RepoPath, entry: Listed) {
+    pub(super) fn insert(&mut self, path: RepoPath, entry: Listed) {
         let mut parent = path.parent();
         while let Some(directory) = parent {
             parent = directory.parent();

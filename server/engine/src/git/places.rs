@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use pactify_core::{AbsPath, JobId};
 
-use crate::job_dir::JobDir;
+use crate::job_dir::{JobDir, names};
 
 /// The directory of one job, as far as git is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,11 @@ impl Places {
     /// Which ignored files of the checkout the tree got copies of.
     pub fn included(&self) -> AbsPath {
         self.directory.join("included")
+    }
+
+    /// The git directory of what the job starts from, where that is not a commit of the person's repository.
+    pub fn base(&self) -> AbsPath {
+        self.directory.join(names::BASE)
     }
 
     /// The git directory of the captured result.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use pactify_core::change::EntryMode;
 use pactify_core::job::event::TreeRecord;
-use pactify_core::job::{Base, Isolation, RepositoryRecord};
+use pactify_core::job::{Base, BaseKind, Isolation, RepositoryRecord};
 use pactify_core::lfs::LfsPolicy;
 use pactify_core::{AbsPath, ObjectId};
 use rustix::fs::{Mode, OFlags};
@@ -29,14 +29,14 @@ pub use self::notices::Notice;
 use self::undo::Undo;
 pub(super) use self::undo::remove;
 use super::command::{Call, Place, Verb};
-use super::config::{Layout, Rules, Settings, create_directory, create_file, object_directories};
+use super::config::{Layout, Rules, Settings, create_directory, create_file, lenders};
 use super::error::GitError;
 use super::included::Included;
 use super::listing::Listing;
 use super::manifest::{Header, Manifest};
 use super::places::bytes;
 use super::read::read;
-use super::{Git, Places};
+use super::{Git, Places, snapshot};
 
 /// How long writing a whole tree may take: large repositories on slow disks.
 pub(super) const POPULATE: Duration = Duration::from_secs(30 * 60);
@@ -91,11 +91,11 @@ impl Git {
         let rules = self.rules(repository, &settings)?;
 
         undo.keep_ref();
-        self.set_ref(repository, &places.keep_ref(), &base.commit)?;
+        self.set_ref(repository, &places.keep_ref(), base.public_commit())?;
 
         let git_dir = places.git();
         undo.path(git_dir.clone());
-        self.create_git_dir(&git_dir, repository, base, &settings, &rules)?;
+        self.create_git_dir(&git_dir, &lenders(places, repository, base)?, repository, base, &settings, &rules)?;
         self.copy_refs(&git_dir, repository)?;
         copy_sparse_patterns(&git_dir, repository, &settings)?;
 
@@ -144,13 +144,19 @@ impl Git {
         let stat = rustix::fs::fstat(&directory).map_err(GitError::errno("look at", tree.as_path()))?;
         let mut notices = self.notices(place, &listing, sparse)?;
         notices.extend(furnished.notices);
-        notices.extend(self.uncommitted(places, repository, &settings));
+        match base.kind {
+            BaseKind::Head => notices.extend(self.notice_uncommitted(places, repository, &settings)),
+            BaseKind::WorkingTree | BaseKind::Buffers => {
+                notices.extend(snapshot::notices(places)?.into_iter().map(|text| Notice { id: "base", text }));
+            }
+        }
         Ok(Prepared { notices, tree: TreeRecord { path: tree, device: stat.st_dev, inode: stat.st_ino, isolation } })
     }
 
     fn create_git_dir(
         &self,
         path: &AbsPath,
+        alternates: &[AbsPath],
         repository: &RepositoryRecord,
         base: &Base,
         settings: &Settings,
@@ -158,24 +164,10 @@ impl Git {
     ) -> Result<(), GitError> {
         let mut carried = settings.carried();
         carried.insert("core.logallrefupdates".to_owned(), "true".to_owned());
-        let alternates = object_directories(&repository.common_dir)?;
         let sha256 = base.tree.is_sha256();
-        let layout = Layout {
-            path,
-            settings: carried,
-            rules,
-            sha256,
-            checkout: true,
-            head: &base.commit,
-            alternates: &alternates,
-        };
+        let layout = Layout { path, settings: carried, rules, sha256, checkout: true, head: &base.commit, alternates };
         layout.create()?;
-        let shallow = repository.common_dir.join("shallow");
-        match read(shallow.as_path()) {
-            Ok(cut) => create_file(&path.join("shallow"), &cut),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(GitError::io("read", shallow.as_path())(error)),
-        }
+        copy_shallow(path, repository)
     }
 
     /// Gives the job's git directory copies of the person's refs, so that `git log main` means something in it.
@@ -257,7 +249,22 @@ impl From<Isolation> for Wanted {
     }
 }
 
-fn copy_sparse_patterns(git_dir: &AbsPath, repository: &RepositoryRecord, settings: &Settings) -> Result<(), GitError> {
+/// Tells a git directory of ours where the person's history is cut off.
+pub(super) fn copy_shallow(git_dir: &AbsPath, repository: &RepositoryRecord) -> Result<(), GitError> {
+    let shallow = repository.common_dir.join("shallow");
+    match read(shallow.as_path()) {
+        Ok(cut) => create_file(&git_dir.join("shallow"), &cut),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(GitError::io("read", shallow.as_path())(error)),
+    }
+}
+
+/// Gives a git directory of ours the patterns of a sparse checkout.
+pub(super) fn copy_sparse_patterns(
+    git_dir: &AbsPath,
+    repository: &RepositoryRecord,
+    settings: &Settings,
+) -> Result<(), GitError> {
     if !settings.is_on("core.sparsecheckout") {
         return Ok(());
     }

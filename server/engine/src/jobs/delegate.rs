@@ -1,23 +1,28 @@
 //! Creating a job: everything that can be refused at once is refused here, everything later is the job's outcome.
 //!
-//! What this does must not grow with the repository: no walk, no status. A person waits for it.
+//! What this does must not grow with the repository: no walk, no status. A person waits for it. They wait for as long as
+//! a `git status` takes where the job starts from more than a commit ([`super::base`]).
 
 use pactify_core::brief::Brief;
 use pactify_core::harness::registry;
 use pactify_core::job::state::SeenState;
-use pactify_core::job::{BaseKind, JobSpec, Limits, SPEC_FORMAT};
+use pactify_core::job::{JobSpec, Limits, SPEC_FORMAT};
 use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, view};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId};
 
+use super::base::{self, UnsavedText};
 use super::{Jobs, invalid, local_path};
+use crate::git::Snapshot;
 use crate::host::{self, Errand};
 use crate::process::Marker;
+use crate::store::Draft;
 use crate::{config, harness};
 
 impl Jobs {
     /// Creates a job and starts its host. `params.brief` must be text: front ends read documents.
-    /// `params.repository` must be there: front ends know the folder.
-    pub fn delegate(&self, params: &DelegateParams) -> Result<Delegated, Failure> {
+    /// `params.repository` must be there: front ends know the folder. `unsaved` is what the editor holds; `None` where
+    /// there is none.
+    pub fn delegate(&self, params: &DelegateParams, unsaved: Option<&[UnsavedText]>) -> Result<Delegated, Failure> {
         self.refuse_inside_a_job()?;
         let settings = config::load(self.env())?;
         let brief = brief(&params.brief)?;
@@ -29,16 +34,22 @@ impl Jobs {
         let Some(found) = registry::find(&name) else { return Err(unknown_harness(name.as_str())) };
         let harness_settings = settings.harness_settings(&name);
         let base_kind = params.base.unwrap_or(settings.base);
-        if base_kind != BaseKind::Head {
-            return Err(not_yet("base", "head"));
-        }
         let isolation = params.isolation.unwrap_or(settings.isolation);
+        base::refuse(base_kind, isolation, unsaved.is_some())?;
         let executable = harness::resolve(self.env(), found, &harness_settings)?;
         let examined = self.git()?.examine(&folder)?;
         let at = self.env().now();
+        let id = self.new_id(at)?;
+        let limits = Limits {
+            total_seconds: params.timeout_seconds.unwrap_or(settings.limits.total_seconds),
+            stall_seconds: params.stall_seconds.unwrap_or(settings.limits.stall_seconds),
+        };
+        refuse_no_time(limits)?;
+        let draft = self.store().draft(&id)?;
+        let Snapshot { base, notices } = self.base(&draft, &examined, base_kind, unsaved.unwrap_or_default())?;
         let spec = JobSpec {
             format: SPEC_FORMAT,
-            id: self.new_id(at)?,
+            id,
             created_at: at,
             brief,
             harness: name,
@@ -48,53 +59,53 @@ impl Jobs {
             access: params.access.unwrap_or(settings.access),
             isolation,
             repository: examined.repository,
-            base: examined.head,
-            limits: Limits {
-                total_seconds: params.timeout_seconds.unwrap_or(settings.limits.total_seconds),
-                stall_seconds: params.stall_seconds.unwrap_or(settings.limits.stall_seconds),
-            },
+            base,
+            limits,
             retry_of: None,
             written_by: host::VERSION.to_owned(),
             unknown: serde_json::Map::new(),
         };
-        self.create(spec)
+        self.create(draft, &spec, notices)
     }
 
-    /// A new job from the brief and settings of an older one, at the repository's present HEAD.
-    pub fn retry(&self, job: &JobId) -> Result<Delegated, Failure> {
+    /// A new job from the brief and settings of an older one, from what the repository, the checkout and the editor hold
+    /// now. `unsaved` as in [`Self::delegate`].
+    pub fn retry(&self, job: &JobId, unsaved: Option<&[UnsavedText]>) -> Result<Delegated, Failure> {
         self.refuse_inside_a_job()?;
         let old = self.store().job(job)?.spec()?;
+        base::refuse(old.base.kind, old.isolation, unsaved.is_some())?;
         let harness = registry::find(&old.harness).ok_or_else(|| unknown_harness(old.harness.as_str()))?;
         let settings = config::load(self.env())?.harness_settings(&old.harness);
         let executable = harness::resolve(self.env(), harness, &settings)?;
         let examined = self.git()?.examine(&old.repository.worktree)?;
         let at = self.env().now();
-        self.create(JobSpec {
+        let id = self.new_id(at)?;
+        let draft = self.store().draft(&id)?;
+        let Snapshot { base, notices } = self.base(&draft, &examined, old.base.kind, unsaved.unwrap_or_default())?;
+        let spec = JobSpec {
             format: SPEC_FORMAT,
-            id: self.new_id(at)?,
+            id,
             created_at: at,
             executable,
             settings,
             repository: pactify_core::job::RepositoryRecord { prefix: old.repository.prefix, ..examined.repository },
-            base: examined.head,
+            base,
             retry_of: Some(old.id),
             written_by: host::VERSION.to_owned(),
             unknown: serde_json::Map::new(),
             ..old
-        })
+        };
+        self.create(draft, &spec, notices)
     }
 
-    fn create(&self, spec: JobSpec) -> Result<Delegated, Failure> {
-        if spec.limits.total_seconds == 0 || spec.limits.stall_seconds == 0 {
-            return Err(invalid("a limit of 0 seconds would end the job at once"));
-        }
-        let (job, lock) = self.store().create_job(&spec)?;
+    fn create(&self, draft: Draft, spec: &JobSpec, notices: Vec<String>) -> Result<Delegated, Failure> {
+        let (job, lock) = draft.create(spec)?;
         host::start(self.env(), lock, Errand::Run)?;
         Ok(Delegated {
             job_id: spec.id.to_string(),
             state: SeenState::Queued,
             worktree: view::file_uri(job.tree().as_path()),
-            notices: Vec::new(),
+            notices,
         })
     }
 
@@ -125,12 +136,11 @@ fn folder(uri: Option<&str>) -> Result<AbsPath, Failure> {
     local_path("repository", uri.ok_or_else(|| invalid("repository: name a folder of the repository"))?)
 }
 
-fn not_yet(field: &str, only: &str) -> Failure {
-    Failure::new(
-        FailureCode::InvalidParams,
-        format!("{field}: this version only knows {only:?}"),
-        format!("leave {field} out, or say {only:?}"),
-    )
+fn refuse_no_time(limits: Limits) -> Result<(), Failure> {
+    match limits.total_seconds.min(limits.stall_seconds) {
+        0 => Err(invalid("a limit of 0 seconds would end the job at once")),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn unknown_harness(name: &str) -> Failure {

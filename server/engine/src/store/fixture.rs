@@ -70,6 +70,7 @@ pub(crate) fn spec(id: &str) -> JobSpec {
             kind: Default::default(),
             commit: "a".repeat(40).parse().unwrap(),
             tree: "b".repeat(40).parse().unwrap(),
+            parent: None,
         },
         limits: Limits::default(),
         retry_of: None,

@@ -142,12 +142,33 @@ fn a_job_that_was_never_finished_making_is_not_listed_and_can_be_swept() {
     let (job, lock) = home.job();
     drop(lock);
     let unborn = |id: &str| job.path().as_path().with_file_name(format!(".new-{id}"));
+    std::fs::create_dir_all(job.path().as_path().join("base/objects")).unwrap();
     std::fs::rename(job.path(), unborn(ID)).unwrap();
     let (_, busy) = home.store.create_job(&spec("20261129-154512-bbbbbb")).unwrap();
     std::fs::rename(busy.job().path(), unborn("20261129-154512-bbbbbb")).unwrap();
     assert!(home.store.list(None, 10).unwrap().jobs.is_empty());
     assert_eq!(home.store.sweep_unborn().unwrap(), 1);
     assert!(!unborn(ID).exists() && unborn("20261129-154512-bbbbbb").exists(), "one in the making is left alone");
+    assert_eq!(home.store.area(Area::Trash).unwrap().names().unwrap(), [format!(".new-{ID}.base")]);
+}
+
+#[test]
+fn a_draft_is_nobodys_until_it_is_a_job_and_leaves_nothing_if_it_never_is() {
+    let home = Home::new();
+    let id: JobId = ID.parse().unwrap();
+    let draft = home.store.draft(&id).unwrap();
+    std::fs::create_dir(draft.job().path().join("base").as_path()).unwrap();
+    assert!(matches!(home.store.draft(&id), Err(StoreError::JobExists { .. })));
+    assert!(home.store.list(None, 10).unwrap().jobs.is_empty());
+    assert_eq!(home.store.sweep_unborn().unwrap(), 0, "it is in the making");
+    drop(draft);
+    assert_eq!(home.store.shared.jobs.names().unwrap(), [""; 0]);
+
+    let draft = home.store.draft(&id).unwrap();
+    std::fs::create_dir(draft.job().path().join("base").as_path()).unwrap();
+    let (job, _lock) = draft.create(&spec(ID)).unwrap();
+    assert!(job.path().join("base").as_path().is_dir());
+    assert_eq!(home.store.shared.jobs.names().unwrap(), [ID]);
 }
 
 #[test]

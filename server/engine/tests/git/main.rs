@@ -12,5 +12,6 @@ mod ordinary;
 mod parts;
 mod refusals;
 mod removal;
+mod snapshot;
 mod support;
 mod threats;

@@ -15,10 +15,11 @@ use pactify_core::harness::settings::HarnessSettings;
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord, TreeRecord};
 use pactify_core::job::outcome::Outcome;
-use pactify_core::job::{Base, Isolation, JobSpec, Limits, RepositoryRecord, SPEC_FORMAT};
+use pactify_core::job::{Base, BaseKind, Isolation, JobSpec, Limits, RepositoryRecord, SPEC_FORMAT};
 use pactify_core::{AbsPath, AttemptNo, JobId, RepoPath};
 use pactify_engine::env::{Directories, Env, Variables};
-use pactify_engine::git::{Captured, Examined, Git, GitError, Places, Prepared, Wanted};
+use pactify_engine::git::{Buffer, Captured, Examined, Git, GitError, Places, Prepared, Snapshot, Source, Wanted};
+use pactify_engine::job_dir::JobLock;
 use pactify_engine::journal::Journal;
 use pactify_engine::process::{JobTree, Marker, Patience, VerifiedDead};
 use pactify_engine::store::Store;
@@ -46,6 +47,16 @@ pub(crate) struct Landed {
 pub(crate) struct Counting {
     pub(crate) git: Git,
     log: PathBuf,
+}
+
+/// What a job starts from.
+#[derive(Debug)]
+pub(crate) struct Shot {
+    pub(crate) places: Places,
+    pub(crate) repository: RepositoryRecord,
+    pub(crate) head: Base,
+    pub(crate) base: Base,
+    pub(crate) notices: Vec<String>,
 }
 
 pub(crate) struct Job {
@@ -139,6 +150,58 @@ impl Fixture {
         Job { places, repository: examined.repository, base: examined.head, prepared }
     }
 
+    /// A job that starts from the checkout as it is, and from `texts`. Its tree is not made yet.
+    pub(crate) fn snapshot(&self, texts: &[(&str, &str)]) -> Shot {
+        self.try_snapshot_in(&self.repo, &self.git, texts).unwrap()
+    }
+
+    pub(crate) fn try_snapshot_in(&self, folder: &Path, git: &Git, texts: &[(&str, &str)]) -> Result<Shot, GitError> {
+        self.try_snapshot_at(self.places(), folder, git, texts)
+    }
+
+    fn try_snapshot_at(
+        &self,
+        places: Places,
+        folder: &Path,
+        git: &Git,
+        texts: &[(&str, &str)],
+    ) -> Result<Shot, GitError> {
+        let Examined { repository, head } = self.examine(folder).unwrap();
+        let buffer = |(path, text): &(&str, &str)| Buffer { path: RepoPath::new(*path).unwrap(), text: (*text).into() };
+        let buffers: Vec<Buffer> = texts.iter().map(buffer).collect();
+        let kind = if texts.is_empty() { BaseKind::WorkingTree } else { BaseKind::Buffers };
+        let source = Source { kind, buffers, notices: Vec::new() };
+        let Snapshot { base, notices } = git.snapshot(&places, &repository, &head, &source)?;
+        Ok(Shot { places, repository, head, base, notices })
+    }
+
+    /// Makes the tree of a job that starts from a snapshot.
+    pub(crate) fn begin(&self, shot: Shot) -> Job {
+        let Shot { places, repository, base, .. } = shot;
+        let prepared = self.git.prepare(&places, &repository, &base, Isolation::Private).unwrap();
+        Job { places, repository, base, prepared }
+    }
+
+    /// What the base of a snapshot has, as git lists it: by path, `<mode> <content>`.
+    pub(crate) fn base_files(&self, shot: &Shot) -> BTreeMap<String, String> {
+        let git_dir = if shot.base.parent.is_some() { shot.places.base() } else { shot.repository.common_dir.clone() };
+        let git_dir = git_dir.as_path();
+        let listed = self.plain(git_dir, &["ls-tree", "-r", "-z", shot.base.tree.as_str()]);
+        let lines = listed.split('\0').filter(|line| !line.is_empty());
+        lines
+            .map(|line| {
+                let (facts, path) = line.split_once('\t').unwrap();
+                let facts: Vec<&str> = facts.split(' ').collect();
+                let content = match facts[1] {
+                    "blob" => String::from_utf8_lossy(&self.try_plain(git_dir, &["cat-file", "blob", facts[2]]).stdout)
+                        .into_owned(),
+                    _ => facts[2].to_owned(),
+                };
+                (path.to_owned(), format!("{} {content}", facts[0]))
+            })
+            .collect()
+    }
+
     /// A job of the store that did `work` and ended.
     pub(crate) fn land(&self, work: impl FnOnce(&Job)) -> Landed {
         self.land_in(&self.repo, Isolation::Private, work)
@@ -153,7 +216,23 @@ impl Fixture {
             store.create_job(&spec(id, wanted.isolation, repository.clone(), base.clone())).unwrap();
         let places = Places::from(&directory);
         let prepared = self.git.prepare(&places, &repository, &base, wanted).unwrap();
-        let job = Job { places, repository, base, prepared };
+        self.land_prepared(lock, Job { places, repository, base, prepared }, work)
+    }
+
+    /// The same, from the checkout as it is and from `texts`.
+    pub(crate) fn land_snapshot(&self, texts: &[(&str, &str)], work: impl FnOnce(&Job)) -> Landed {
+        let store = Store::open(&self.store).unwrap();
+        let id = new_id();
+        let draft = store.draft(&id).unwrap();
+        let Shot { repository, base, .. } =
+            self.try_snapshot_at(Places::from(draft.job()), &self.repo, &self.git, texts).unwrap();
+        let (directory, lock) = draft.create(&spec(id, repository.clone(), base.clone())).unwrap();
+        let places = Places::from(&directory);
+        let prepared = self.git.prepare(&places, &repository, &base, Isolation::Private).unwrap();
+        self.land_prepared(lock, Job { places, repository, base, prepared }, work)
+    }
+
+    fn land_prepared(&self, lock: JobLock, job: Job, work: impl FnOnce(&Job)) -> Landed {
         work(&job);
         let captured = self.capture(&job);
         let mut journal = Journal::open(lock).unwrap();

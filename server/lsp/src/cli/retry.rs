@@ -3,7 +3,7 @@
 use super::target::JobName;
 use super::{Ended, Terminal, run};
 
-/// Run a job's brief again, as a new job from the present HEAD
+/// Run a job's brief again, as a new job from what your repository holds now
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +22,7 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
-        let delegated = terminal.jobs.retry(&self.job.find(terminal)?)?;
+        let delegated = terminal.jobs.retry(&self.job.find(terminal)?, None)?;
         run::follow(terminal, &delegated, self.detach, self.json)
     }
 }

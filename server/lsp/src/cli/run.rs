@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use pactify_core::job::Isolation;
 use pactify_core::job::access::Access;
+use pactify_core::job::{BaseKind, Isolation};
 use pactify_core::protocol::words::ending;
 use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, JobDetail, JobStatus};
 use pactify_core::{Failure, JobId};
@@ -41,6 +41,10 @@ pub(super) struct Args {
     /// Use a linked worktree of your repository instead of a private git directory
     #[arg(long)]
     linked: bool,
+    /// What it starts from: `head`, or `workingTree` with your uncommitted changes [default: your configuration's, else
+    /// head]
+    #[arg(long, value_name = "BASE", value_parser = base)]
+    base: Option<BaseKind>,
     /// Accepted for scripts; every job works in a worktree
     #[arg(long, hide = true)]
     worktree: bool,
@@ -64,25 +68,30 @@ impl Args {
             brief: BriefSource::Text(brief::take(self.brief.as_deref(), terminal.env())?),
             harness: self.harness,
             access: self.read_only.then_some(Access::ReadOnly),
-            base: None,
+            base: self.base,
             repository: Some(place::repository(self.repo.as_deref())?),
             model: self.model,
             isolation: self.linked.then_some(Isolation::Linked),
             timeout_seconds: self.timeout,
             stall_seconds: self.stall,
         };
-        let delegated = terminal.jobs.delegate(&params)?;
+        let delegated = terminal.jobs.delegate(&params, None)?;
         follow(terminal, &delegated, self.detach, self.json)
     }
+}
+
+fn base(text: &str) -> Result<BaseKind, String> {
+    serde_json::from_value(text.into()).map_err(|_| "it is one of head, workingTree, buffers".to_owned())
 }
 
 /// Watches a new job to its end, unless the person wants only its id.
 pub(super) fn follow(terminal: &Terminal, delegated: &Delegated, detach: bool, json: bool) -> Ended {
     let output = &terminal.output;
-    for notice in &delegated.notices {
-        output.note(&format!("note: {notice}"));
-    }
     if detach {
+        // Who watches sees them among the events.
+        for notice in &delegated.notices {
+            output.note(&format!("note: {notice}"));
+        }
         if json {
             output.json(delegated)
         } else {

@@ -1,18 +1,21 @@
 //! The client's open documents, kept only as far as we need them. Pure.
 //!
-//! Of every document: whether it holds text that is not on disk, because an apply must not write under it. Of briefs,
-//! and of documents that exist only in the editor: the text itself, because a job can be delegated from it. An undo
-//! back to the saved text counts as unsaved until the next save: saying so needs the text, and the only price
-//! is a save.
+//! Of every document: whether it holds text that is not on disk, because an apply must not write under it, and the text,
+//! because a job can start from it or be delegated by it. Changes come as parts, so that a text that is not kept from the
+//! beginning cannot be known later; what is too long is not kept. An undo back to the saved text counts as unsaved until
+//! the next save.
 
 use std::collections::{BTreeSet, HashMap};
 
 use lsp_types::{DidChangeTextDocumentParams, Position, TextDocumentContentChangeEvent, TextDocumentItem, Url};
+use pactify_core::AbsPath;
 use pactify_core::protocol::view::path_of_uri;
-use pactify_core::{AbsPath, brief};
+use pactify_engine::jobs::UnsavedText;
 
-/// Longer texts are no briefs, and not kept.
-const MAX_KEPT: usize = 4 * brief::MAX_BYTES;
+/// Longer texts are not kept, in bytes.
+const MAX_KEPT: usize = 8 << 20;
+/// All texts that are kept, in bytes; a change may go beyond.
+const MAX_KEPT_TOGETHER: usize = 128 << 20;
 
 /// What the client tells about a document.
 #[derive(Debug)]
@@ -141,6 +144,15 @@ impl Documents {
         self.open.iter().filter_map(unsaved).collect()
     }
 
+    /// The files whose open text is not on disk, with that text.
+    pub(super) fn unsaved_texts(&self) -> Vec<UnsavedText> {
+        let unsaved = |(key, open): (&Key, &Open)| match key {
+            Key::File(path) if open.unsaved => Some(UnsavedText { path: path.clone(), text: open.text.clone() }),
+            _ => None,
+        };
+        self.open.iter().filter_map(unsaved).collect()
+    }
+
     /// The brief that a document holds.
     pub(super) fn brief(&self, key: &Key) -> Found {
         match self.open.get(key) {
@@ -161,8 +173,9 @@ impl Documents {
         self.openings += 1;
         let opening = self.openings;
         let key = Key::of(item.uri.as_str());
-        let kept = key.is_brief() || matches!(key, Key::Other(_)) || item.language_id == "pactify-brief";
-        let text = (kept && item.text.len() <= MAX_KEPT).then(|| item.text.clone());
+        let kept: usize = self.open.values().filter_map(|open| open.text.as_ref()).map(String::len).sum();
+        let fits = item.text.len() <= MAX_KEPT && kept + item.text.len() <= MAX_KEPT_TOGETHER;
+        let text = fits.then(|| item.text.clone());
         self.open.insert(key.clone(), Open { opening, unsaved: false, text });
         match key {
             Key::File(path) => Some(Comparison { path, opening, text: item.text }),
@@ -173,15 +186,14 @@ impl Documents {
 
 impl Open {
     fn change(&mut self, change: TextDocumentContentChangeEvent) {
+        let Some(range) = change.range else {
+            self.text = (change.text.len() <= MAX_KEPT).then_some(change.text);
+            return;
+        };
         let Some(text) = &mut self.text else { return };
-        match change.range {
-            None => *text = change.text,
-            Some(range) => {
-                let start = offset(text, range.start);
-                let end = offset(text, range.end).max(start);
-                text.replace_range(start..end, &change.text);
-            }
-        }
+        let start = offset(text, range.start);
+        let end = offset(text, range.end).max(start);
+        text.replace_range(start..end, &change.text);
         if text.len() > MAX_KEPT {
             self.text = None;
         }
@@ -296,17 +308,42 @@ mod tests {
     }
 
     #[test]
-    fn only_what_can_be_a_brief_is_kept() {
+    fn texts_are_kept_unless_they_are_too_long() {
         let mut documents = Documents::default();
+        let texts = |documents: &Documents| -> Vec<(String, Option<String>)> {
+            let mut texts: Vec<_> =
+                documents.unsaved_texts().into_iter().map(|unsaved| (unsaved.path.to_string(), unsaved.text)).collect();
+            texts.sort();
+            texts
+        };
         open(&mut documents, "file:///a.rs", "fn main() {}");
         open(&mut documents, "untitled:1", "do it");
         open(&mut documents, "file:///long.brief.md", &"x".repeat(MAX_KEPT + 1));
-        assert_eq!(documents.brief(&Key::of("file:///a.rs")), Found::OnDisk);
+        assert_eq!(texts(&documents), []);
+        assert_eq!(documents.brief(&Key::of("file:///a.rs")), Found::Text("fn main() {}".to_owned()));
         assert_eq!(documents.brief(&Key::of("file:///long.brief.md")), Found::OnDisk);
         assert_eq!(documents.brief(&Key::of("untitled:1")), Found::Text("do it".to_owned()));
-        change(&mut documents, "file:///a.rs", range("", (0, 0), (0, 1)));
-        assert_eq!(documents.brief(&Key::of("file:///a.rs")), Found::Unsaved);
+        change(&mut documents, "file:///a.rs", range("", (0, 0), (0, 3)));
+        change(&mut documents, "file:///long.brief.md", range("", (0, 0), (0, 1)));
+        assert_eq!(documents.brief(&Key::of("file:///long.brief.md")), Found::Unsaved);
+        assert_eq!(
+            texts(&documents),
+            [("/a.rs".to_owned(), Some("main() {}".to_owned())), ("/long.brief.md".to_owned(), None)]
+        );
+        change(&mut documents, "file:///long.brief.md", json!([{"text": "short"}]));
+        assert_eq!(documents.brief(&Key::of("file:///long.brief.md")), Found::Text("short".to_owned()));
         assert_eq!(documents.brief(&Key::of("file:///closed.brief.md")), Found::OnDisk);
+    }
+
+    #[test]
+    fn all_texts_together_have_a_limit() {
+        let mut documents = Documents::default();
+        let text = "x".repeat(MAX_KEPT);
+        for number in 0..=MAX_KEPT_TOGETHER / MAX_KEPT {
+            open(&mut documents, &format!("file:///{number}"), &text);
+        }
+        let kept = documents.open.values().filter(|open| open.text.is_some()).count();
+        assert_eq!(kept, MAX_KEPT_TOGETHER / MAX_KEPT);
     }
 
     #[test]

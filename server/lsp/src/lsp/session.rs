@@ -15,6 +15,7 @@ use lsp_types::WorkspaceFoldersChangeEvent;
 use pactify_core::job::state::SeenState;
 use pactify_core::protocol::JobSummary;
 use pactify_core::{AbsPath, Failure, JobId};
+use pactify_engine::jobs::UnsavedText;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -73,6 +74,7 @@ pub(super) enum Question {
     Folders(oneshot::Sender<Folders>),
     Brief(Key, oneshot::Sender<Found>),
     Briefs(oneshot::Sender<Vec<Key>>),
+    UnsavedTexts(oneshot::Sender<Vec<UnsavedText>>),
     /// Wait until everybody can see what is unsaved here.
     UnsavedPublished(oneshot::Sender<Result<(), Failure>>),
 }
@@ -161,6 +163,11 @@ impl SessionHandle {
     /// The open briefs.
     pub(super) async fn briefs(&self) -> Vec<Key> {
         self.ask(Question::Briefs).await.unwrap_or_default()
+    }
+
+    /// What the editor holds and has not saved.
+    pub(super) async fn unsaved_texts(&self) -> Vec<UnsavedText> {
+        self.ask(Question::UnsavedTexts).await.unwrap_or_default()
     }
 
     /// Waits until every pactify process can see which files are unsaved here, as of the edits before this call.
@@ -277,6 +284,7 @@ impl Session {
             Question::Folders(reply) => drop(reply.send(self.folders.clone())),
             Question::Brief(key, reply) => drop(reply.send(self.documents.brief(&key))),
             Question::Briefs(reply) => drop(reply.send(self.documents.briefs())),
+            Question::UnsavedTexts(reply) => drop(reply.send(self.documents.unsaved_texts())),
             Question::UnsavedPublished(reply) => {
                 self.unsaved.wait(reply);
                 self.publish();

@@ -14,18 +14,18 @@ pub(in crate::git) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// A file or link whose content is to be looked at.
-pub(super) struct Candidate {
-    pub(super) path: RepoPath,
-    pub(super) is_link: bool,
-    pub(super) executable: bool,
-    pub(super) size: u64,
-    pub(super) links: u64,
-    pub(super) identity: (u64, u64),
+pub(in crate::git) struct Candidate {
+    pub(in crate::git) path: RepoPath,
+    pub(in crate::git) is_link: bool,
+    pub(in crate::git) executable: bool,
+    pub(in crate::git) size: u64,
+    pub(in crate::git) links: u64,
+    pub(in crate::git) identity: (u64, u64),
 }
 
 impl Candidate {
     /// Opens it, if it still is the entry that was looked at.
-    pub(super) fn open(&self, root: &OwnedFd) -> io::Result<std::fs::File> {
+    pub(in crate::git) fn open(&self, root: &OwnedFd) -> io::Result<std::fs::File> {
         let directory = open_below(root, self.path.parent().as_ref())?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&directory, self.path.file_name(), flags, Mode::empty())?;
@@ -38,7 +38,7 @@ impl Candidate {
     }
 
     /// Where the link leads to, as it is written in it.
-    pub(super) fn target(&self, root: &OwnedFd) -> io::Result<Vec<u8>> {
+    pub(in crate::git) fn target(&self, root: &OwnedFd) -> io::Result<Vec<u8>> {
         let directory = open_below(root, self.path.parent().as_ref())?;
         Ok(rustix::fs::readlinkat(&directory, self.path.file_name(), Vec::new())?.into_bytes())
     }

@@ -27,7 +27,7 @@ use crate::git::listing::{Listed, Listing};
 use crate::git::objects::{object_id, oid};
 use crate::git::prepare::{POPULATE, remove};
 
-pub(super) struct Store<'a> {
+pub(in crate::git) struct Store<'a> {
     git: &'a Git,
     capture: &'a AbsPath,
     root: &'a OwnedFd,
@@ -48,7 +48,7 @@ enum Sink {
 }
 
 impl<'a> Store<'a> {
-    pub(super) fn open(
+    pub(in crate::git) fn open(
         git: &'a Git,
         capture: &'a AbsPath,
         root: &'a OwnedFd,
@@ -68,7 +68,7 @@ impl<'a> Store<'a> {
     }
 
     /// Stores every candidate that can be, and says what the result has at its path.
-    pub(super) fn take(mut self, findings: &mut Findings) -> Result<Vec<Outcome>, GitError> {
+    pub(in crate::git) fn take(mut self, findings: &mut Findings) -> Result<Vec<Outcome>, GitError> {
         let candidates = std::mem::take(&mut findings.candidates);
         let converter = convert::Converter::open(self.git, self.capture, self.listing, self.rules)?;
         let files = || candidates.iter().filter(|found| !found.is_link).map(|found| &found.path);

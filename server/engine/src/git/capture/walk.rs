@@ -32,10 +32,10 @@ const NOTES: usize = 1000;
 
 /// What a walk found.
 #[derive(Default)]
-pub(super) struct Findings {
+pub(in crate::git) struct Findings {
     /// Files and links that are new or may have changed.
     pub(super) candidates: Vec<Candidate>,
-    pub(super) notes: Vec<Note>,
+    pub(in crate::git) notes: Vec<Note>,
     /// Paths of the base that are still there in some form, or about which nothing is known.
     kept: HashSet<RepoPath>,
     /// Directories about whose content nothing is known.
@@ -68,6 +68,11 @@ struct Found {
 }
 
 impl Findings {
+    /// Files and links that were found in another way.
+    pub(in crate::git) fn of(candidates: Vec<Candidate>) -> Self {
+        Self { candidates, ..Self::default() }
+    }
+
     /// The paths of the base that the job removed.
     pub(super) fn deleted<'a>(&'a self, base: &'a Listing, manifest: &'a Manifest) -> impl Iterator<Item = RepoPath> {
         let is_known = |path: &RepoPath| !self.closed.iter().any(|closed| is_below(path, closed));

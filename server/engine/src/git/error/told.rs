@@ -67,6 +67,13 @@ impl GitError {
             Self::LfsContentMissing { .. } => {
                 (C::ObjectsMissing, "get the content in your checkout (`git lfs fetch`), or leave the file out")
             }
+            Self::CheckoutUnreadable { .. } => (
+                C::GitFailed,
+                "make it readable, or have git ignore it; or start the job from `head`, without uncommitted changes",
+            ),
+            Self::CheckoutRestless { .. } => {
+                (C::GitFailed, "let what writes there finish, then try again; or start the job from `head`")
+            }
             Self::ObjectTooLarge { .. } => (C::InvalidParams, "look at the file in the job's tree instead"),
             Self::BranchRefused { .. } => (C::InvalidParams, "choose another name with `name`"),
             Self::ProofOfAnotherJob { .. } => (C::Internal, "run `pactify sub doctor`"),

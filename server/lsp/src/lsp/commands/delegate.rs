@@ -38,10 +38,11 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
         params.repository = Some(context.session().folders().await.repository(path)?);
     }
     context.session().unsaved_published().await?;
+    let unsaved = context.session().unsaved_texts().await;
     let session = context.session().clone();
     // The job is announced where it is made: a client that stops waiting for the answer still sees its progress.
     let work = context.engine().work(move |jobs| {
-        let delegated = jobs.delegate(&params)?;
+        let delegated = jobs.delegate(&params, Some(&unsaved))?;
         if let Ok(job) = delegated.job_id.parse() {
             session.created(job);
         }

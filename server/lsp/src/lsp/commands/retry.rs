@@ -10,9 +10,11 @@ pub(super) const NAME: &str = "pactify.retry";
 
 pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
     let job = job_id(&arguments.read::<JobParams>(NAME)?.job_id)?;
+    context.session().unsaved_published().await?;
+    let unsaved = context.session().unsaved_texts().await;
     let session = context.session().clone();
     let work = context.engine().work(move |jobs| {
-        let delegated = jobs.retry(&job)?;
+        let delegated = jobs.retry(&job, Some(&unsaved))?;
         if let Ok(job) = delegated.job_id.parse() {
             session.created(job);
         }

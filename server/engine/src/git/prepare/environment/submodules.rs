@@ -20,7 +20,7 @@ use super::{Filled, Furnished, Site, local_store};
 use crate::git::Git;
 use crate::git::capture::{DIRECTORY, open_below};
 use crate::git::command::{Call, Place, Verb};
-use crate::git::config::{create_directory, create_file};
+use crate::git::config::{create_directory, create_file, object_directories};
 use crate::git::conversion::below;
 use crate::git::error::GitError;
 use crate::git::listing::Listing;
@@ -150,8 +150,8 @@ impl Git {
         let Ok(settings) = self.settings(Place::Person(source)) else { return Ok(None) };
         let rules = self.rules(source, &settings)?;
         // The tree is not known yet; the commit tells the format as well.
-        let mut base = Base { kind: BaseKind::Head, commit: commit.clone(), tree: commit.clone() };
-        self.create_git_dir(git_dir, source, &base, &settings, &rules)?;
+        let mut base = Base { kind: BaseKind::Head, commit: commit.clone(), tree: commit.clone(), parent: None };
+        self.create_git_dir(git_dir, &object_directories(&source.common_dir)?, source, &base, &settings, &rules)?;
         let place = Place::Private { git_dir, work_tree: None, index: None };
         let Some(tree) = self.resolve(place, &format!("{commit}^{{tree}}"))? else { return Ok(None) };
         base.tree = tree;
