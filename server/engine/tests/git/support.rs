@@ -226,7 +226,7 @@ impl Fixture {
         let draft = store.draft(&id).unwrap();
         let Shot { repository, base, .. } =
             self.try_snapshot_at(Places::from(draft.job()), &self.repo, &self.git, texts).unwrap();
-        let (directory, lock) = draft.create(&spec(id, repository.clone(), base.clone())).unwrap();
+        let (directory, lock) = draft.create(&spec(id, Isolation::Private, repository.clone(), base.clone())).unwrap();
         let places = Places::from(&directory);
         let prepared = self.git.prepare(&places, &repository, &base, Isolation::Private).unwrap();
         self.land_prepared(lock, Job { places, repository, base, prepared }, work)
