@@ -2,9 +2,11 @@
 //!
 //! A ratio is true on a busy machine, too: the two that are compared take turns, and medians are compared. All files are
 //! in memory (`/dev/shm`), because removing many files slows down some disks for minutes afterwards. It isn't part of
-//! `cargo xtask test`: a bar that is missed by a hair is for a person to look at. What is measured is in [`measure`],
-//! over the bare pipes of [`pipe`].
+//! `cargo xtask test`: a bar that is missed by a hair is for a person to look at. What a client waits for is measured in
+//! [`measure`], over the bare pipes of [`pipe`]; what the engine takes for it by a program of its own ([`engine`]).
+//! With a filter only the measures whose names contain it are taken, and the document stays as it is.
 
+mod engine;
 mod measure;
 mod pipe;
 mod report;
@@ -21,9 +23,32 @@ use pactify_tests::tools::Tool;
 use crate::run::{aloud, command, say};
 use crate::{repository, tools};
 
+/// What `cargo xtask bench` takes.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Only the measures whose names contain this: start, status, memory, delegate, tree-1k, tree-10k, tree-50k,
+    /// capture, listing, apply
+    filter: Option<String>,
+    /// Where the engine's repositories are made: a file system in memory unless told otherwise
+    #[arg(long, default_value = MEMORY)]
+    folder: PathBuf,
+}
+
 const BUILD: Duration = Duration::from_secs(3000);
 /// In memory, and short enough for sockets below it.
 const MEMORY: &str = "/dev/shm";
+
+/// A promise, and what was found.
+#[derive(serde::Deserialize)]
+struct Figure {
+    what: String,
+    reference: String,
+    unit: String,
+    ours: f64,
+    theirs: f64,
+    /// The ratio must not be larger; a figure without a bar is only told.
+    bar: Option<f64>,
+}
 
 /// What is compared with what.
 pub(crate) struct Bench {
@@ -33,23 +58,32 @@ pub(crate) struct Bench {
     ruff: PathBuf,
 }
 
-pub(crate) fn run() -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     ensure!(Path::new(MEMORY).is_dir(), "{MEMORY} is missing: there is no place in memory to measure in");
-    let ruff = tools::ensure(Tool::Ruff)?;
+    let filter = arguments.filter.as_deref().unwrap_or_default();
     let programs = build()?;
+    let mut figures = if measure::is_chosen(filter) { clients(&programs, filter)? } else { Vec::new() };
+    figures.extend(engine::figures(&programs, &arguments.folder.join("pactify-bench"), filter)?);
+    for figure in &figures {
+        say(&report::line(figure));
+    }
+    if arguments.filter.is_none() {
+        let document = repository::root().join("docs/performance.md");
+        std::fs::write(&document, report::document(&figures))?;
+        say(&format!("written: {}", document.display()));
+    }
+    Ok(())
+}
+
+/// What a client waits for.
+fn clients(programs: &Path, filter: &str) -> anyhow::Result<Vec<Figure>> {
+    let ruff = tools::ensure(Tool::Ruff)?;
     let sandbox = Sandbox::new_in(&Path::new(MEMORY).join("pactify-bench"))?;
     let profile = Profile::default();
     let codex = agent::install(&programs.join("scripted-agent"), &sandbox.root().join("agent"), &profile)?;
     configure(&sandbox, &format!("[harnesses.codex]\nexecutable = {:?}\n", codex.display().to_string()))?;
     let bench = Bench { sandbox, server: programs.join("pactify-lsp"), echo: programs.join("echo-loop"), ruff };
-    let figures = measure::all(&bench)?;
-    let document = repository::root().join("docs/performance.md");
-    std::fs::write(&document, report::document(&figures))?;
-    for figure in &figures {
-        say(&report::line(figure));
-    }
-    say(&format!("written: {}", document.display()));
-    Ok(())
+    measure::all(&bench, filter)
 }
 
 /// Builds what is measured; returns the folder of the programs.

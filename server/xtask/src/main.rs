@@ -23,7 +23,7 @@ use clap::Parser;
 #[command(name = "cargo xtask")]
 enum Command {
     /// Measure what speed is promised, and write docs/performance.md
-    Bench,
+    Bench(bench::Arguments),
     /// Write the clients' types from the wire's
     Codegen(codegen::Arguments),
     /// Show one job from the brief to the applied result, with the real codex and no login
@@ -42,7 +42,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Command::parse() {
-        Command::Bench => bench::run(),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Demo => demo::run(),
         Command::Pictures => pictures::run(),

@@ -103,6 +103,16 @@ impl Stage {
         self.git.in_lfs(self.place(), paths)
     }
 
+    /// Which of `paths` have one of `attributes` with a value that is selected.
+    pub(super) fn select<'p>(
+        &self,
+        attributes: &[&str],
+        paths: impl Iterator<Item = &'p RepoPath>,
+        select: impl Fn(&[u8], &[u8]) -> bool,
+    ) -> Result<BTreeSet<RepoPath>, GitError> {
+        self.git.select_by_attributes(self.place(), attributes, paths, select)
+    }
+
     /// Where a file at `path` is laid for converting. `None` where the base's attributes are in the way: for a
     /// `.gitattributes`, and for a file where a directory with one was. Such files are converted apart.
     pub(super) fn free(&self, path: &RepoPath) -> Option<AbsPath> {
@@ -257,7 +267,7 @@ impl Git {
         attributes: &[&str],
         paths: impl Iterator<Item = &'p RepoPath>,
     ) -> Result<BTreeSet<RepoPath>, GitError> {
-        self.select_by_attributes(place, attributes, paths, |value| !matches!(value, b"unspecified" | b"unset"))
+        self.select_by_attributes(place, attributes, paths, |_, _| true)
     }
 
     /// Which of `paths` are in Git LFS at `place`.
@@ -266,7 +276,7 @@ impl Git {
         place: Place<'_>,
         paths: impl Iterator<Item = &'p RepoPath>,
     ) -> Result<BTreeSet<RepoPath>, GitError> {
-        self.select_by_attributes(place, &["filter"], paths, |value| value == b"lfs")
+        self.select_by_attributes(place, &["filter"], paths, |_, value| value == b"lfs")
     }
 
     /// Whether anything can be in Git LFS: whether any attributes of a tree or of the person say `filter=lfs`.
@@ -278,12 +288,13 @@ impl Git {
             || texts.iter().flatten().any(|text| mentions_lfs(text)))
     }
 
+    /// Which of `paths` have one of `attributes` with a value that is selected at `place`.
     fn select_by_attributes<'p>(
         &self,
         place: Place<'_>,
         attributes: &[&str],
         paths: impl Iterator<Item = &'p RepoPath>,
-        select: impl Fn(&[u8]) -> bool,
+        select: impl Fn(&[u8], &[u8]) -> bool,
     ) -> Result<BTreeSet<RepoPath>, GitError> {
         let input: Vec<u8> = paths.flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
         if input.is_empty() {
@@ -293,8 +304,8 @@ impl Git {
         let answer = self.run(&call)?;
         let mut fields = answer.split(|byte| *byte == 0);
         let mut found = BTreeSet::new();
-        while let (Some(path), Some(_), Some(value)) = (fields.next(), fields.next(), fields.next()) {
-            if select(value) {
+        while let (Some(path), Some(attribute), Some(value)) = (fields.next(), fields.next(), fields.next()) {
+            if !matches!(value, b"unspecified" | b"unset") && select(attribute, value) {
                 found.insert(RepoPath::new(path).map_err(|_| unexpected(&call, path))?);
             }
         }

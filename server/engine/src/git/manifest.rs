@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 
 use super::config::{Rules, create_file};
 use super::error::GitError;
-use super::listing::Listing;
 use super::read::read;
 
 /// The version of the manifest that this build writes.
@@ -105,36 +104,29 @@ impl Fingerprint {
 }
 
 impl Manifest {
-    /// Looks at every listed file below `tree`. `probe` names a file on the same file system that may be made: its time
-    /// tells which files are too young for their `stat` to be trusted.
-    pub(super) fn record(header: Header, listing: &Listing, tree: &OwnedFd, probe: &AbsPath) -> Result<Self, GitError> {
-        let mut manifest = Self { header, files: BTreeMap::new() };
-        manifest.add(listing.entries.keys(), tree, probe)?;
-        Ok(manifest)
+    /// Makes the record of `files`, which are all there. `probe` names a file on the same file system that may be made: its
+    /// time tells which files are too young for their `stat` to be trusted.
+    pub(super) fn record(
+        header: Header,
+        mut files: BTreeMap<RepoPath, Fingerprint>,
+        probe: &AbsPath,
+    ) -> Result<Self, GitError> {
+        let now = time(probe)?;
+        distrust_young(&mut files, now);
+        Ok(Self { header, files })
     }
 
-    /// Looks at further files below `tree`; those that are not there are left out.
+    /// Looks at further files below `tree`, or anew; those that are not there are left out.
     pub(super) fn add<'p>(
         &mut self,
         paths: impl IntoIterator<Item = &'p RepoPath>,
         tree: &OwnedFd,
         probe: &AbsPath,
     ) -> Result<(), GitError> {
-        create_file(probe, b"")?;
-        let now = fs::metadata(probe).map_err(GitError::io("look at", probe.as_path()))?;
-        fs::remove_file(probe).map_err(GitError::io("remove", probe.as_path()))?;
-        let now = i128::from(now.ctime()) * 1_000_000_000 + i128::from(now.ctime_nsec());
-        for path in paths {
-            let mut found = match rustix::fs::statat(tree, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => Fingerprint::of(&stat),
-                Err(Errno::NOENT | Errno::NOTDIR) => continue,
-                Err(errno) => return Err(GitError::errno("look at", path.display())(errno)),
-            };
-            if found.changed >= now {
-                found.changed = 0;
-            }
-            self.files.insert(path.clone(), found);
-        }
+        let now = time(probe)?;
+        let mut files = look(paths, tree)?;
+        distrust_young(&mut files, now);
+        self.files.append(&mut files);
         Ok(())
     }
 
@@ -162,6 +154,36 @@ impl Manifest {
         }
         Ok(Self { header, files })
     }
+}
+
+/// The file system's time, in nanoseconds.
+fn time(probe: &AbsPath) -> Result<i128, GitError> {
+    create_file(probe, b"")?;
+    let now = fs::metadata(probe).map_err(GitError::io("look at", probe.as_path()))?;
+    fs::remove_file(probe).map_err(GitError::io("remove", probe.as_path()))?;
+    Ok(i128::from(now.ctime()) * 1_000_000_000 + i128::from(now.ctime_nsec()))
+}
+
+fn distrust_young(files: &mut BTreeMap<RepoPath, Fingerprint>, now: i128) {
+    for file in files.values_mut().filter(|file| file.changed >= now) {
+        file.changed = 0;
+    }
+}
+
+/// Looks at those of `paths` that are there below `tree`.
+pub(super) fn look<'p>(
+    paths: impl IntoIterator<Item = &'p RepoPath>,
+    tree: &OwnedFd,
+) -> Result<BTreeMap<RepoPath, Fingerprint>, GitError> {
+    let mut files = BTreeMap::new();
+    for path in paths {
+        match rustix::fs::statat(tree, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => drop(files.insert(path.clone(), Fingerprint::of(&stat))),
+            Err(Errno::NOENT | Errno::NOTDIR) => {}
+            Err(errno) => return Err(GitError::errno("look at", path.display())(errno)),
+        }
+    }
+    Ok(files)
 }
 
 fn parse(line: &[u8]) -> Option<(RepoPath, Fingerprint)> {

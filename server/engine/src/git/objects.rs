@@ -221,7 +221,7 @@ impl Git {
 }
 
 /// Opens the objects of `git_dir` for reading, those it borrows included.
-fn open(git_dir: &AbsPath) -> Result<Odb<'static>, GitError> {
+pub(super) fn open(git_dir: &AbsPath) -> Result<Odb<'static>, GitError> {
     let objects = git_dir.join("objects");
     let refused = || GitError::objects("open the objects", objects.as_path());
     let odb = Odb::new().map_err(refused())?;

@@ -10,6 +10,7 @@
 mod environment;
 mod linked;
 mod notices;
+mod populate;
 mod release;
 mod uncommitted;
 mod undo;
@@ -17,15 +18,15 @@ mod undo;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use pactify_core::change::EntryMode;
+use pactify_core::AbsPath;
 use pactify_core::job::event::TreeRecord;
 use pactify_core::job::{Base, BaseKind, Isolation, RepositoryRecord};
 use pactify_core::lfs::LfsPolicy;
-use pactify_core::{AbsPath, ObjectId};
 use rustix::fs::{Mode, OFlags};
 
 use self::environment::Site;
 pub use self::notices::Notice;
+use self::populate::{Populated, Target};
 use self::undo::Undo;
 pub(super) use self::undo::remove;
 use super::command::{Call, Place, Verb};
@@ -116,10 +117,12 @@ impl Git {
                 registered.directory.join("index")
             }
         };
-        let place = Place::Private { git_dir: &git_dir, work_tree: Some(&tree), index: Some(&index) };
-        let listing = self.populate(place, &tree, &base.tree, repository)?;
-
         let directory = open_directory(&tree)?;
+        let checkout = &repository.worktree;
+        let target = Target { git_dir: &git_dir, tree: &tree, directory: &directory, index: &index, checkout };
+        let place = target.place();
+        let Populated { listing, files } = self.populate(&target, &base.tree, repository, &settings, &header.rules)?;
+
         header.lfs_store = Some(environment::local_store(repository, &settings).directory().clone());
         let site = Site {
             places,
@@ -137,8 +140,8 @@ impl Git {
         undo.path(places.manifest());
         let sparse = settings.is_on("core.sparsecheckout");
         let probe = places.directory().join("manifest.probe");
-        let mut manifest = Manifest::record(header, &listing, &directory, &probe)?;
-        manifest.add(&furnished.below_submodules, &directory, &probe)?;
+        let mut manifest = Manifest::record(header, files, &probe)?;
+        manifest.add(furnished.rewritten.iter().chain(&furnished.below_submodules), &directory, &probe)?;
         self.verify(place, &tree, base, &manifest, (!sparse).then_some(&listing))?;
         manifest.write(&places.manifest())?;
         let stat = rustix::fs::fstat(&directory).map_err(GitError::errno("look at", tree.as_path()))?;
@@ -179,44 +182,6 @@ impl Git {
             "refs/remotes",
         ]);
         create_file(&git_dir.join("packed-refs"), &self.run(&call)?)
-    }
-
-    fn populate(
-        &self,
-        place: Place<'_>,
-        tree: &AbsPath,
-        base: &ObjectId,
-        repository: &RepositoryRecord,
-    ) -> Result<Listing, GitError> {
-        let listing = self.list(place, base)?;
-        let call = Call::new(Verb::ReadTree, place)
-            .settings(&["checkout.workers=2"])
-            .args(["-m", "-u", base.as_str()])
-            .patience(POPULATE);
-        match self.run(&call) {
-            Ok(_) => Ok(listing),
-            Err(error) => Err(self.why_not_populated(place, tree, &listing, repository).unwrap_or(error)),
-        }
-    }
-
-    /// The reason that git does not give: it names one missing object at best, and says nothing of a full disk.
-    fn why_not_populated(
-        &self,
-        place: Place<'_>,
-        tree: &AbsPath,
-        listing: &Listing,
-        repository: &RepositoryRecord,
-    ) -> Option<GitError> {
-        let files = listing.entries.values().filter(|entry| entry.mode != EntryMode::Gitlink);
-        let objects: Vec<&ObjectId> = files.map(|entry| &entry.object).collect();
-        let missing = self.absent(place, &objects).ok()?;
-        if !missing.is_empty() {
-            return Some(GitError::ObjectsMissing { repository: repository.common_dir.clone(), missing });
-        }
-        let needed = self.sizes(place, &objects).ok()?.iter().sum();
-        let system = rustix::fs::statvfs(tree.as_path()).ok()?;
-        let free = system.f_bavail.saturating_mul(system.f_frsize);
-        (free < needed).then(|| GitError::NoSpace { path: tree.clone(), needed, free })
     }
 
     /// Holds the populated tree against what was asked for.

@@ -9,8 +9,8 @@ use pactify_tests::editor::uri;
 use pactify_tests::sandbox::Repository;
 use serde_json::json;
 
-use super::Bench;
 use super::pipe::Piped;
+use super::{Bench, Figure};
 use crate::run::say;
 
 const STARTS: usize = 30;
@@ -27,26 +27,26 @@ const SMALL: usize = 1_000;
 const LARGE: usize = 50_000;
 const IN_FOLDER: usize = 100;
 
-/// A promise, and what was found.
-pub(super) struct Figure {
-    pub(super) what: &'static str,
-    pub(super) reference: &'static str,
-    pub(super) unit: &'static str,
-    pub(super) ours: f64,
-    pub(super) theirs: f64,
-    /// The ratio must not be larger.
-    pub(super) bar: f64,
+/// The names of what is measured here.
+const NAMES: [&str; 4] = ["start", "status", "memory", "delegate"];
+
+/// Whether something that is measured here has such a name.
+pub(super) fn is_chosen(filter: &str) -> bool {
+    NAMES.iter().any(|name| name.contains(filter))
 }
 
-pub(super) fn all(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
+pub(super) fn all(bench: &Bench, filter: &str) -> anyhow::Result<Vec<Figure>> {
     let small = repository(bench, "small", SMALL)?;
-    let large = repository(bench, "large", LARGE)?;
-    Ok(vec![
-        starts(bench, &small)?,
-        answers(bench, &small)?,
-        memory(bench, &small)?,
-        delegations(bench, &small, &large)?,
-    ])
+    let mut figures = Vec::new();
+    for name in NAMES.into_iter().filter(|name| name.contains(filter)) {
+        figures.push(match name {
+            "start" => starts(bench, &small)?,
+            "status" => answers(bench, &small)?,
+            "memory" => memory(bench, &small)?,
+            _ => delegations(bench, &small, &repository(bench, "large", LARGE)?)?,
+        });
+    }
+    Ok(figures)
 }
 
 /// From the start of the process to the answer to `initialize`.
@@ -66,12 +66,12 @@ fn starts(bench: &Bench, repository: &Repository<'_>) -> anyhow::Result<Figure> 
         theirs.push(time(bench.ruff())?);
     }
     Ok(Figure {
-        what: "start to `initialize` answered",
-        reference: "`ruff server`",
-        unit: "ms",
+        what: "start to `initialize` answered".to_owned(),
+        reference: "`ruff server`".to_owned(),
+        unit: "ms".to_owned(),
         ours: median(ours),
         theirs: median(theirs),
-        bar: 0.5,
+        bar: Some(0.5),
     })
 }
 
@@ -95,12 +95,12 @@ fn answers(bench: &Bench, repository: &Repository<'_>) -> anyhow::Result<Figure>
     }
     server.run("discard", &argument)?;
     Ok(Figure {
-        what: "`pactify.status` of a finished job",
-        reference: "a bare echo over the same pipes",
-        unit: "µs",
+        what: "`pactify.status` of a finished job".to_owned(),
+        reference: "a bare echo over the same pipes".to_owned(),
+        unit: "µs".to_owned(),
         ours: median(ours),
         theirs: median(theirs),
-        bar: 3.0,
+        bar: Some(3.0),
     })
 }
 
@@ -120,12 +120,12 @@ fn memory(bench: &Bench, repository: &Repository<'_>) -> anyhow::Result<Figure> 
         theirs.push(of_theirs.memory()? as f64 / 1024.0);
     }
     Ok(Figure {
-        what: "resident memory when idle",
-        reference: "`ruff server`",
-        unit: "MiB",
+        what: "resident memory when idle".to_owned(),
+        reference: "`ruff server`".to_owned(),
+        unit: "MiB".to_owned(),
         ours: median(ours),
         theirs: median(theirs),
-        bar: 1.0,
+        bar: Some(1.0),
     })
 }
 
@@ -145,12 +145,12 @@ fn delegations(bench: &Bench, small: &Repository<'_>, large: &Repository<'_>) ->
         }
     }
     Ok(Figure {
-        what: "`pactify.delegate` answered, 50,000 files",
-        reference: "the same with 1,000 files",
-        unit: "ms",
+        what: "`pactify.delegate` answered, 50,000 files".to_owned(),
+        reference: "the same with 1,000 files".to_owned(),
+        unit: "ms".to_owned(),
         ours: median(ours),
         theirs: median(theirs),
-        bar: 1.5,
+        bar: Some(1.5),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::measure::Figure;
+use super::Figure;
 
 impl Figure {
     fn ratio(&self) -> f64 {
@@ -10,14 +10,23 @@ impl Figure {
     }
 
     fn verdict(&self) -> &'static str {
-        if self.ratio() <= self.bar { "kept" } else { "missed" }
+        match self.bar {
+            Some(bar) if self.ratio() <= bar => "kept",
+            Some(_) => "missed",
+            None => "",
+        }
+    }
+
+    /// What is promised, in the words of the terminal or of the document.
+    fn promise(&self, sign: &str, nothing: &str) -> String {
+        self.bar.map_or_else(|| nothing.to_owned(), |bar| format!("{sign} {bar:.1} ×"))
     }
 }
 
 pub(super) fn line(figure: &Figure) -> String {
-    let Figure { what, reference, unit, ours, theirs, bar } = figure;
-    let (ratio, verdict) = (figure.ratio(), figure.verdict());
-    format!("{verdict:7} {ratio:.2} × (at most {bar:.1} ×)  {what}: {ours:.2} {unit}; {reference}: {theirs:.2} {unit}")
+    let Figure { what, reference, unit, ours, theirs, .. } = figure;
+    let (ratio, verdict, promise) = (figure.ratio(), figure.verdict(), figure.promise("at most", "no promise"));
+    format!("{verdict:7} {ratio:.2} × ({promise})  {what}: {ours:.2} {unit}; {reference}: {theirs:.2} {unit}")
 }
 
 pub(super) fn document(figures: &[Figure]) -> String {
@@ -28,11 +37,11 @@ pub(super) fn document(figures: &[Figure]) -> String {
          | measured | pactify | reference | | ratio | promised | |\n| --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for figure in figures {
-        let Figure { what, reference, unit, ours, theirs, bar } = figure;
-        let (ratio, verdict) = (figure.ratio(), figure.verdict());
+        let Figure { what, reference, unit, ours, theirs, .. } = figure;
+        let (ratio, verdict, promise) = (figure.ratio(), figure.verdict(), figure.promise("≤", ""));
         let _ = writeln!(
             text,
-            "| {what} | {ours:.2} {unit} | {theirs:.2} {unit} | {reference} | {ratio:.2} × | ≤ {bar:.1} × | {verdict} |"
+            "| {what} | {ours:.2} {unit} | {theirs:.2} {unit} | {reference} | {ratio:.2} × | {promise} | {verdict} |"
         );
     }
     let _ = write!(text, "\nMeasured by `cargo xtask bench` (profile `release-fast`) on {}.\n", machine());
@@ -56,9 +65,17 @@ mod tests {
 
     #[test]
     fn a_figure_is_told_with_its_verdict() {
-        let figure = |ours| Figure { what: "start", reference: "ruff", unit: "ms", ours, theirs: 20.0, bar: 0.5 };
-        assert_eq!(line(&figure(10.0)), "kept    0.50 × (at most 0.5 ×)  start: 10.00 ms; ruff: 20.00 ms");
-        let text = document(&[figure(11.0)]);
+        let figure = |ours, bar| Figure {
+            what: "start".to_owned(),
+            reference: "ruff".to_owned(),
+            unit: "ms".to_owned(),
+            ours,
+            theirs: 20.0,
+            bar,
+        };
+        assert_eq!(line(&figure(10.0, Some(0.5))), "kept    0.50 × (at most 0.5 ×)  start: 10.00 ms; ruff: 20.00 ms");
+        let text = document(&[figure(11.0, Some(0.5)), figure(10.0, None)]);
         assert!(text.contains("| start | 11.00 ms | 20.00 ms | ruff | 0.55 × | ≤ 0.5 × | missed |\n"), "{text}");
+        assert!(text.contains("| start | 10.00 ms | 20.00 ms | ruff | 0.50 × |  |  |\n"), "{text}");
     }
 }

@@ -26,6 +26,7 @@ use crate::git::lfs;
 use crate::git::listing::{Listed, Listing};
 use crate::git::objects::{object_id, oid};
 use crate::git::prepare::{POPULATE, remove};
+use crate::hash::Algorithm;
 
 pub(in crate::git) struct Store<'a> {
     git: &'a Git,
@@ -95,6 +96,12 @@ impl<'a> Store<'a> {
                 to_convert.push(candidate);
                 continue;
             }
+            if let Some(entry) = self.listing.get(&candidate.path).filter(|_| self.is_unchanged(&candidate)) {
+                // Storing it again would touch the object in the person's repository.
+                let entry = Listed { mode: self.mode(&candidate), object: entry.object.clone() };
+                outcomes.push((candidate.path, Some(entry)));
+                continue;
+            }
             match self.take_as_it_is(&candidate) {
                 Ok(outcome) => outcomes.extend(outcome),
                 Err(Trouble::Theirs(why)) => findings.keep(&candidate.path, unreadable(&candidate.path, why)),
@@ -138,11 +145,15 @@ impl<'a> Store<'a> {
         fits
     }
 
-    /// Whether a large file of the base is what it was, by a hash that reads it in pieces.
+    /// Whether a file of the base is what it was, byte for byte, by a hash that reads it in pieces.
     fn is_unchanged(&self, candidate: &Candidate) -> bool {
         let (Some(entry), Sink::Library(repository)) = (self.listing.get(&candidate.path), &self.sink) else {
             return false;
         };
+        if candidate.is_link {
+            let target = candidate.target(self.root);
+            return target.is_ok_and(|target| Algorithm::of(&entry.object).blob(&target) == entry.object);
+        }
         let size = || repository.odb()?.read_header(oid(&entry.object)?).map(|(size, _)| size as u64);
         if size().ok() != Some(candidate.size) {
             return false;

@@ -10,6 +10,7 @@ mod submodules;
 
 use std::os::fd::OwnedFd;
 
+use pactify_core::change::EntryMode;
 use pactify_core::job::RepositoryRecord;
 use pactify_core::lfs::LfsPolicy;
 use pactify_core::{AbsPath, RepoPath};
@@ -43,6 +44,8 @@ pub(super) struct Furnished {
     pub(super) notices: Vec<Notice>,
     /// Files that `.worktreeinclude` names.
     pub(super) included: Vec<RepoPath>,
+    /// Files and submodules of the base that are not as the tree was populated any more.
+    pub(super) rewritten: Vec<RepoPath>,
     /// The files of its submodules.
     pub(super) below_submodules: Vec<RepoPath>,
 }
@@ -57,8 +60,10 @@ impl Git {
         let store = local_store(site.repository, site.settings);
         let temporary = site.places.directory().join("lfs.new");
         let tree = lfs::Tree { place: site.place, listing: site.listing, rules: site.rules, directory: site.directory };
-        let mut filled = self.fill_lfs(&tree, &store, site.lfs, &temporary)?;
+        let mut filled = self.fill_lfs(&tree, &store, site.lfs, &temporary, &mut furnished.rewritten)?;
         filled += self.fill_submodules(site, &mut furnished)?;
+        let submodules = site.listing.entries.iter().filter(|(_, entry)| entry.mode == EntryMode::Gitlink);
+        furnished.rewritten.extend(submodules.map(|(path, _)| path.clone()));
         furnished.notices.extend(lfs::notice(&filled, site.lfs));
         self.include(site, &mut furnished)?;
         Ok(furnished)

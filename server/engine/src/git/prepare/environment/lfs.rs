@@ -45,13 +45,15 @@ impl AddAssign for Filled {
 }
 
 impl Git {
-    /// Puts the contents of LFS files into `tree`, as far as `store` has them and `policy` wants them.
+    /// Puts the contents of LFS files into `tree`, as far as `store` has them and `policy` wants them, and adds their paths to
+    /// `rewritten`.
     pub(super) fn fill_lfs(
         &self,
         tree: &Tree<'_>,
         store: &LocalStore,
         policy: LfsPolicy,
         temporary: &AbsPath,
+        rewritten: &mut Vec<RepoPath>,
     ) -> Result<Filled, GitError> {
         let mut filled = Filled::default();
         if !self.mentions_lfs(tree.place, tree.listing, tree.rules)? {
@@ -66,6 +68,7 @@ impl Git {
         for (path, pointer) in &pointers {
             if policy == LfsPolicy::Contents && put(tree.directory, path, pointer, store, temporary)? {
                 filled.contents += 1;
+                rewritten.push((*path).clone());
             } else {
                 filled.pointers += 1;
             }

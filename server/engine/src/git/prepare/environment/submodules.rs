@@ -15,6 +15,7 @@ use pactify_core::{AbsPath, ObjectId, RepoPath};
 use rustix::fs::{Dir, Mode};
 
 use super::super::notices::Notice;
+use super::super::populate::Target;
 use super::lfs::Tree;
 use super::{Filled, Furnished, Site, local_store};
 use crate::git::Git;
@@ -176,16 +177,20 @@ impl Git {
         create_file(&tree.join(".git"), &[b"gitdir: ", bytes(git_dir), b"\n"].concat())?;
         self.copy_refs(git_dir, source)?;
         let index = git_dir.join("index");
-        let place = Place::Private { git_dir, work_tree: Some(&tree), index: Some(&index) };
-        let listing = self.populate(place, &tree, &base.tree, source)?;
-
         let directory =
             open_below(filling.site.directory, Some(full)).map_err(GitError::errno("open", full.display()))?;
         let settings = self.settings(Place::Person(source))?;
         let rules = self.rules(source, &settings)?;
+        let checkout = &source.worktree;
+        let target = Target { git_dir, tree: &tree, directory: &directory, index: &index, checkout };
+        let place = target.place();
+        let listing = self.populate(&target, &base.tree, source, &settings, &rules)?.listing;
+
         let lfs = Tree { place, listing: &listing, rules: &rules, directory: &directory };
         let temporary = filling.site.places.directory().join("lfs.new");
-        let filled = self.fill_lfs(&lfs, &local_store(source, &settings), filling.site.lfs, &temporary)?;
+        let store = local_store(source, &settings);
+        // All files of a submodule are looked at afterwards anyway.
+        let filled = self.fill_lfs(&lfs, &store, filling.site.lfs, &temporary, &mut Vec::new())?;
         filling.filled += filled;
 
         for (file, entry) in &listing.entries {

@@ -1,0 +1,96 @@
+//! Making a job's tree, and telling what changed in it.
+
+use std::fs;
+
+use pactify_core::job::Isolation;
+
+use crate::world::{World, dead, text};
+use crate::{Figure, median, time};
+
+const ROUNDS: usize = 5;
+const CAPTURES: usize = 9;
+
+/// From nothing to a tree in which a harness can be launched, against a plain `git worktree add`.
+pub(crate) fn ready(world: &World) -> anyhow::Result<Vec<Figure>> {
+    let Times { mut private, mut linked, mut plain, mut first_status, mut plain_status } = Times::default();
+    for _ in 0..ROUNDS {
+        let worktree = world.sandbox.root().join("worktree");
+        let place = worktree.display().to_string();
+        let add = || world.git(&world.repository, &["worktree", "add", "--quiet", "--detach", &place, "HEAD"]);
+        plain.push(time(add)?.0);
+        plain_status.push(time(|| world.git(&worktree, &["status"]))?.0);
+        world.git(&world.repository, &["worktree", "remove", "--force", &place])?;
+        for (isolation, times) in [(Isolation::Private, &mut private), (Isolation::Linked, &mut linked)] {
+            let job = world.job()?;
+            times.push(time(|| world.prepare(&job, isolation))?.0);
+            if isolation == Isolation::Private {
+                first_status.push(time(|| world.git(job.places.tree().as_path(), &["status"]))?.0);
+            }
+            world.remove(job)?;
+        }
+    }
+    let files = world.files;
+    let plain = median(plain);
+    let bar = (files >= 10_000).then_some(0.7);
+    let figure = |what: String, reference: &str, ours, theirs, bar| Figure {
+        what,
+        reference: reference.to_owned(),
+        unit: "ms",
+        ours,
+        theirs,
+        bar,
+    };
+    let (private, linked) = (median(private), median(linked));
+    Ok(vec![
+        figure(format!("a private tree ready, {files} files"), "`git worktree add --detach`", private, plain, bar),
+        figure(format!("a linked tree ready, {files} files"), "`git worktree add --detach`", linked, plain, bar),
+        figure(format!("a private tree ready, {files} files"), "a linked one", private, linked, bar.map(|_| 1.0)),
+        figure(
+            format!("the first `git status` in it, {files} files"),
+            "in a new worktree",
+            median(first_status),
+            median(plain_status),
+            None,
+        ),
+    ])
+}
+
+#[derive(Default)]
+struct Times {
+    private: Vec<f64>,
+    linked: Vec<f64>,
+    plain: Vec<f64>,
+    first_status: Vec<f64>,
+    plain_status: Vec<f64>,
+}
+
+/// The capture of a small change.
+pub(crate) fn capture(world: &World) -> anyhow::Result<Vec<Figure>> {
+    let job = world.job()?;
+    let prepared = world.prepare(&job, Isolation::Private)?;
+    let tree = job.places.tree();
+    for number in (0..world.files).step_by(world.files / 20) {
+        let path = tree.as_path().join(World::path(number));
+        fs::write(&path, format!("changed\n{}", text(number)))?;
+        fs::write(path.with_extension("new"), text(number + 1))?;
+        fs::remove_file(tree.as_path().join(World::path(number + 1)))?;
+    }
+    let repository = &world.examined.repository;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..CAPTURES {
+        let proof = dead(&job.places)?;
+        let capture =
+            || Ok(world.git.capture(&proof, &job.places, repository, &world.examined.head, &prepared.tree)?);
+        ours.push(time(capture)?.0);
+        theirs.push(time(|| world.git(tree.as_path(), &["status", "--untracked-files=all", "--porcelain"]))?.0);
+    }
+    world.remove(job)?;
+    Ok(vec![Figure {
+        what: format!("the capture of 60 changes, {} files", world.files),
+        reference: "`git status -uall`".to_owned(),
+        unit: "ms",
+        ours: median(ours),
+        theirs: median(theirs),
+        bar: Some(2.0),
+    }])
+}
