@@ -10,6 +10,7 @@ mod hostile;
 mod landed;
 mod ordinary;
 mod parts;
+mod populate;
 mod refusals;
 mod removal;
 mod snapshot;
