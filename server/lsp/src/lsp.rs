@@ -41,7 +41,7 @@ use documents::Edit;
 ///
 /// # Errors
 /// When the descriptors cannot be used.
-pub fn run(env: &Env) -> io::Result<Ending> {
+pub fn run(env: Env) -> io::Result<Ending> {
     let engine = Engine::new(env);
     transport::run(|outbox| build(engine, outbox))
 }

@@ -62,6 +62,7 @@ pub mod message;
 mod outbox;
 mod reader;
 pub mod stdio;
+pub mod written;
 
 /// What is queued when the session ends has this long to be read.
 const LAST_WRITE: Duration = Duration::from_millis(250);

@@ -1,19 +1,21 @@
 //! Telling about jobs: lists, one job, its events.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pactify_core::job::outcome::Disposition;
-use pactify_core::job::state::SeenState;
+use pactify_core::job::state::{Phase, SeenState};
 use pactify_core::protocol::{
     BaseView, EventList, EventView, EventsParams, JobDetail, JobList, JobSummary, StatusParams, UnreadableJob,
     WaitingView, Worktree, view,
 };
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, Seq, display};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Jobs, invalid, job_id, local_path};
 use crate::journal::summary::Summary;
 use crate::journal::{Batch, Follower, Reader, Waited};
-use crate::store::Listed;
+use crate::store::{JobSnapshot, Listed};
 
 /// How many jobs are looked at for one page before it is returned short of its limit.
 const LOOK: usize = 500;
@@ -55,7 +57,24 @@ impl Jobs {
     /// One job, whole.
     pub fn status(&self, job: &JobId) -> Result<JobDetail, Failure> {
         let (snapshot, seen) = self.store().seen(job)?;
-        Ok(view::detail(shown(&snapshot.summary(), seen), &snapshot.spec, &snapshot.state))
+        Ok(detail(&snapshot, seen))
+    }
+
+    /// What [`Self::status`] tells, as JSON. A finished job, which editors ask for again and again, is put into words
+    /// once, until its journal grows.
+    pub fn status_json(&self, job: &JobId) -> Result<Arc<RawValue>, Failure> {
+        let (snapshot, seen) = self.store().seen(job)?;
+        if let Some(told) = snapshot.told.get() {
+            return Ok(Arc::clone(told));
+        }
+        let told = to_raw_value(&detail(&snapshot, seen))
+            .map_err(|error| Failure::internal(format!("job {job} cannot be written as JSON: {error}")))?;
+        let told: Arc<RawValue> = Arc::from(told);
+        if snapshot.state.phase == Phase::Finished {
+            // Another thread may have been faster, with the same.
+            let _ = snapshot.told.set(Arc::clone(&told));
+        }
+        Ok(told)
     }
 
     /// Events after a position.
@@ -133,6 +152,10 @@ fn cursor(text: &str) -> Result<JobId, Failure> {
     text.parse().map_err(|_| invalid(format!("cursor: {text:?} is not one of ours")))
 }
 
+fn detail(snapshot: &JobSnapshot, seen: SeenState) -> JobDetail {
+    view::detail(shown(&snapshot.summary(), seen), &snapshot.spec, &snapshot.state)
+}
+
 fn shown(summary: &Summary, seen: SeenState) -> JobSummary {
     JobSummary {
         id: summary.id.to_string(),
@@ -157,5 +180,36 @@ fn shown(summary: &Summary, seen: SeenState) -> JobSummary {
         changes: summary.totals,
         usage: summary.usage,
         notices: summary.notices.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pactify_core::job::event::Known;
+
+    use super::*;
+    use crate::env::{Directories, Env};
+    use crate::store::fixture::{Home, append, ended, message, started};
+
+    fn jobs(home: &Home) -> Jobs {
+        let directories = Directories::under(home.store.home()).with_pactify_home(home.store.home().clone());
+        Jobs::open(Env::from_values(Default::default(), directories)).unwrap()
+    }
+
+    #[test]
+    fn a_finished_job_is_written_once_and_anew_when_its_journal_grows() {
+        let home = Home::new();
+        let (job, mut journal) = home.journal();
+        let jobs = jobs(&home);
+        let told = || jobs.status_json(job.id()).unwrap();
+        append(&mut journal, started());
+        append(&mut journal, message("at work"));
+        assert!(!Arc::ptr_eq(&told(), &told()), "whether its host lives has to be looked at each time");
+        append(&mut journal, ended());
+        let finished = told();
+        assert!(Arc::ptr_eq(&finished, &told()));
+        assert_eq!(finished.get(), serde_json::to_string(&jobs.status(job.id()).unwrap()).unwrap());
+        append(&mut journal, Known::Discarded);
+        assert!(told().get().contains(r#""disposition":"discarded""#), "{}", told().get());
     }
 }

@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 
 use pactify_core::JobId;
 use pactify_core::job::JobSpec;
 use pactify_core::job::state::{Host, JobState, Phase, SeenState};
+use serde_json::value::RawValue;
 
 use super::{Store, StoreError, journal_stamp};
 use crate::job_dir::JobDir;
@@ -25,6 +26,8 @@ pub struct JobSnapshot {
     pub state: JobState,
     /// Whether that is all there is.
     pub integrity: Integrity,
+    /// The job as front ends are told of it, as JSON: written when it is first asked for, if it is finished.
+    pub(crate) told: OnceLock<Arc<RawValue>>,
     cursor: Cursor,
     /// What stood at the journal's name before it was read.
     stamp: Stamp,
@@ -158,5 +161,5 @@ fn finish(
     };
     let cursor = reader.cursor();
     // The stamp was taken before the read: if the journal grew meanwhile, the next question reads on.
-    Ok(JobSnapshot { spec, state, integrity, cursor, stamp: stamp.unwrap_or(cursor.stamp()) })
+    Ok(JobSnapshot { spec, state, integrity, told: OnceLock::new(), cursor, stamp: stamp.unwrap_or(cursor.stamp()) })
 }

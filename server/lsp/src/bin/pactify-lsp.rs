@@ -61,7 +61,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Request {
 fn serve() -> ExitCode {
     let served = entry::begin("pactify-lsp", Stderr::Shown).map_err(anyhow::Error::from).and_then(|env| {
         tracing::info!(version = env!("CARGO_PKG_VERSION"), pid = std::process::id(), "start");
-        Ok(lsp::run(&env)?)
+        Ok(lsp::run(env)?)
     });
     match served {
         Ok(ending) => {

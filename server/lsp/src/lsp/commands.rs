@@ -28,6 +28,7 @@ use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::context::Context;
+use crate::transport::written::stand_in;
 
 /// What a verb answers.
 type Answer = Result<Value, Failure>;
@@ -73,7 +74,7 @@ fn job_id(text: &str) -> Result<JobId, Failure> {
 }
 
 fn answer(result: impl Serialize) -> Answer {
-    serde_json::to_value(result).map_err(|error| Failure::internal(format!("the answer cannot be written: {error}")))
+    stand_in(&result).map_err(|error| Failure::internal(format!("the answer cannot be written: {error}")))
 }
 
 #[cfg(test)]

@@ -13,12 +13,12 @@ use crate::transport::Outbox;
 /// tried again by the next command, so that a corrected configuration needs no restart.
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
-    env: Env,
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
+    env: Env,
     jobs: OnceLock<Jobs>,
     /// Held by whoever opens the engine, so that it is opened once.
     opening: Mutex<()>,
@@ -34,8 +34,8 @@ pub(super) struct Context {
 
 impl Engine {
     /// The engine of the `PACTIFY_HOME` of `env`.
-    pub(super) fn new(env: &Env) -> Self {
-        Self { env: env.clone(), shared: Arc::default() }
+    pub(super) fn new(env: Env) -> Self {
+        Self { shared: Arc::new(Shared { env, jobs: OnceLock::new(), opening: Mutex::default() }) }
     }
 
     /// The engine. Blocks the first time.
@@ -47,7 +47,7 @@ impl Engine {
         match self.shared.jobs.get() {
             Some(jobs) => Ok(jobs),
             None => {
-                let jobs = Jobs::open(self.env.clone())?;
+                let jobs = Jobs::open(self.shared.env.clone())?;
                 Ok(self.shared.jobs.get_or_init(|| jobs))
             }
         }

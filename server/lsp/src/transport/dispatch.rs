@@ -11,7 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use futures_util::{FutureExt, Sink};
+use futures_util::Sink;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tower_lsp::ExitedError;
@@ -23,6 +24,7 @@ use super::editor::Editor;
 use super::frame::{Event as Frame, Fault};
 use super::message::{self, Incoming, with_message};
 use super::outbox::Outbox;
+use super::written;
 
 /// Requests of the client that may run at once; the next one is refused, so that a runaway client costs no memory.
 const MAX_RUNNING: usize = 1024;
@@ -41,6 +43,8 @@ pub(super) enum Happening {
 pub(super) struct Finished {
     id: Option<Id>,
     outcome: Result<Result<Option<Response>, ExitedError>, Box<dyn Any + Send>>,
+    /// The result that stands behind a response of success, if the handler wrote it.
+    written: Option<Box<RawValue>>,
 }
 
 pub(super) struct Dispatcher<S, R> {
@@ -113,9 +117,12 @@ where
     }
 
     /// Answers for a handler that is done.
-    pub(super) fn on_finished(&mut self, Finished { id, outcome }: Finished) {
+    pub(super) fn on_finished(&mut self, Finished { id, outcome, written }: Finished) {
         match (id, outcome) {
-            (_, Ok(Ok(Some(response)))) => self.outbox.respond(&response),
+            (_, Ok(Ok(Some(response)))) => match written {
+                Some(result) if response.is_ok() => self.outbox.respond_written(response.id(), &result),
+                _ => self.outbox.respond(&response),
+            },
             // tower-lsp keeps silent about unknown requests that begin with `$/`; the specification wants an error.
             (Some(id), Ok(Ok(None))) => self.refuse(id, Error::method_not_found()),
             (Some(id), Ok(Err(ExitedError { .. }))) => self.refuse(id, Error::invalid_request()),
@@ -180,11 +187,11 @@ where
         let id = request.id().cloned();
         let future = match catch_unwind(AssertUnwindSafe(|| self.service.call(request))) {
             Ok(future) => future,
-            Err(panic) => return self.on_finished(Finished { id, outcome: Err(panic) }),
+            Err(panic) => return self.on_finished(Finished { id, outcome: Err(panic), written: None }),
         };
         let mut handler = Box::pin(async move {
-            let outcome = AssertUnwindSafe(future).catch_unwind().await;
-            Finished { id, outcome }
+            let (outcome, written) = written::run(future).await;
+            Finished { id, outcome, written }
         });
         // Whatever this poll registers with the waker is registered again by the first poll of the task.
         match handler.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

@@ -7,13 +7,18 @@
 //! Doesn't look at the client's capabilities: callers ask for what the client said it can do. The queue itself, with
 //! its limits, is [`queue`]; reports of progress are [`progress`].
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use lsp_types::notification::Notification;
 use lsp_types::request::Request;
 use lsp_types::{NumberOrString, WorkDoneProgressBegin, WorkDoneProgressEnd, WorkDoneProgressReport};
+use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 use tower_lsp::jsonrpc::{self, Id, Response};
@@ -142,9 +147,15 @@ impl Outbox {
         Progress { token, cancelled, outbox: self.clone() }
     }
 
-    /// Queues the answer to a request of the client. Never dropped; the reader stops instead.
+    /// Queues the answer to a request of the client. Never dropped; the reader stops instead. Wakes nobody: the loop
+    /// that calls this goes on to poll the writer.
     pub(super) fn respond(&self, response: &Response) {
-        self.with_queue(|queue| queue.push(response));
+        self.lock().push(response);
+    }
+
+    /// The same for a result that is JSON already.
+    pub(super) fn respond_written(&self, id: &Id, result: &RawValue) {
+        self.lock().push(&Written { jsonrpc: "2.0", result, id });
     }
 
     /// Queues a request that came through tower-lsp's own `Client`.
@@ -189,12 +200,22 @@ impl Outbox {
             }
             match due {
                 Some(due) => tokio::select! {
-                    () = self.shared.filled.notified() => {}
+                    () = self.filled() => {}
                     () = tokio::time::sleep_until(due) => {}
                 },
-                None => self.shared.filled.notified().await,
+                None => self.filled().await,
             }
         }
+    }
+
+    /// Waits until something can be written: looks at every poll, and is woken by whoever queues from elsewhere.
+    async fn filled(&self) {
+        let mut notified = pin!(self.shared.filled.notified());
+        poll_fn(|context| match self.lock().is_empty() {
+            true => notified.as_mut().poll(context),
+            false => Poll::Ready(()),
+        })
+        .await;
     }
 
     /// Ends every wait for an answer; what is queued may still be written.
@@ -211,6 +232,14 @@ impl Outbox {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// An answer whose result is JSON already.
+#[derive(Serialize)]
+struct Written<'a> {
+    jsonrpc: &'static str,
+    result: &'a RawValue,
+    id: &'a Id,
 }
 
 /// Progress shown by the editor. Dropping it ends it.

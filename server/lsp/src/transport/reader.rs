@@ -10,7 +10,10 @@ use super::stdio::Input;
 
 /// A client that neither reads nor can send any more has this long to make room for what it has sent already.
 const HANG_UP_GRACE: Duration = Duration::from_millis(250);
-const BUFFER: usize = 64 * 1024;
+/// What a session starts with, which is enough for nearly all of them: a page that nobody touches costs nothing.
+const FIRST_BUFFER: usize = 4 * 1024;
+/// What a pipe holds.
+const LARGEST_BUFFER: usize = 64 * 1024;
 
 pub(super) struct Reader {
     input: Input,
@@ -32,7 +35,7 @@ pub(super) enum Arrival {
 
 impl Reader {
     pub(super) fn new(input: Input) -> Self {
-        let buffer = vec![0; BUFFER].into_boxed_slice();
+        let buffer = vec![0; FIRST_BUFFER].into_boxed_slice();
         Self { input, decoder: Decoder::default(), buffer, unread: 0..0, patience: None }
     }
 
@@ -44,13 +47,17 @@ impl Reader {
         event
     }
 
-    /// Reads once, when [`Self::decode`] has nothing left; or, while the client is to be left waiting, only notices
+    /// Reads once, when [`Self::decode`] has nothing left (more at once, if the last time the buffer was too small); or, while the client is to be left waiting, only notices
     /// that it is gone. Dropping the future loses nothing.
     pub(super) async fn wait(&mut self, congested: bool) -> Arrival {
         if congested {
             return self.watch().await;
         }
         self.patience = None;
+        if self.unread.end == self.buffer.len() && self.buffer.len() < LARGEST_BUFFER {
+            self.buffer = vec![0; LARGEST_BUFFER].into_boxed_slice();
+            self.unread = 0..0;
+        }
         match self.input.read(&mut self.buffer).await {
             Ok(0) => Arrival::End,
             Ok(count) => {

@@ -99,6 +99,11 @@ impl Queue {
         self.messages.len() > self.limits.messages || self.bytes > self.limits.bytes
     }
 
+    /// Whether no message waits; progress may.
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
