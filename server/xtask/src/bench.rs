@@ -4,6 +4,7 @@
 //! in memory (`/dev/shm`), because removing many files slows down some disks for minutes afterwards. It isn't part of
 //! `cargo xtask test`: a bar that is missed by a hair is for a person to look at. What a client waits for is measured in
 //! [`measure`], over the bare pipes of [`pipe`]; what the engine takes for it by a program of its own ([`engine`]).
+//! The programs are built as people get them, by [`crate::install`].
 //! With a filter only the measures whose names contain it are taken, and the document stays as it is.
 
 mod engine;
@@ -20,8 +21,8 @@ use pactify_tests::editor::configure;
 use pactify_tests::sandbox::Sandbox;
 use pactify_tests::tools::Tool;
 
-use crate::run::{aloud, command, say};
-use crate::{repository, tools};
+use crate::run::{aloud, say};
+use crate::{install, repository, tools};
 
 /// What `cargo xtask bench` takes.
 #[derive(clap::Args)]
@@ -88,18 +89,14 @@ fn clients(programs: &Path, filter: &str) -> anyhow::Result<Vec<Figure>> {
 
 /// Builds what is measured; returns the folder of the programs.
 fn build() -> anyhow::Result<PathBuf> {
-    let mut cargo = command("cargo");
-    cargo.args([
-        "build",
-        "--profile",
-        "release-fast",
-        "--package",
-        "pactify-lsp",
-        "--package",
-        "pactify-tests",
-        "--bins",
-    ]);
-    cargo.current_dir(repository::root()).env("CARGO_TARGET_DIR", repository::target());
-    aloud(cargo, BUILD).map_err(|failed| failed.error)?;
-    Ok(repository::target().join("release-fast"))
+    let target = install::host()?;
+    // Apart: what else the tests' programs are built with must not get into the product's.
+    let product = ["--package", "pactify-lsp", "--bin", "pactify-lsp"].as_slice();
+    let others = ["--package", "pactify-tests", "--no-default-features", "--features", "engine", "--bins"].as_slice();
+    for chosen in [product, others] {
+        let mut cargo = install::shipped("build", &target);
+        cargo.arg("--release").args(chosen);
+        aloud(cargo, BUILD).map_err(|failed| failed.error)?;
+    }
+    Ok(repository::target().join(target).join("release"))
 }

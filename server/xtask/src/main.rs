@@ -6,6 +6,7 @@
 mod bench;
 mod codegen;
 mod demo;
+mod install;
 mod pictures;
 mod repository;
 mod run;
@@ -28,6 +29,8 @@ enum Command {
     Codegen(codegen::Arguments),
     /// Show one job from the brief to the applied result, with the real codex and no login
     Demo,
+    /// Build and install the programs, statically linked
+    Install(install::Arguments),
     /// Take the documentation's pictures anew
     Pictures,
     /// Run many jobs at once under random kills, and check that nothing is lost or left
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Demo => demo::run(),
+        Command::Install(arguments) => install::run(&arguments),
         Command::Pictures => pictures::run(),
         Command::Soak(arguments) => soak::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),

@@ -44,7 +44,11 @@ pub(super) fn document(figures: &[Figure]) -> String {
             "| {what} | {ours:.2} {unit} | {theirs:.2} {unit} | {reference} | {ratio:.2} × | {promise} | {verdict} |"
         );
     }
-    let _ = write!(text, "\nMeasured by `cargo xtask bench` (profile `release-fast`) on {}.\n", machine());
+    let _ = write!(
+        text,
+        "\nMeasured by `cargo xtask bench` of the programs that `cargo xtask install` installs, on {}.\n",
+        machine()
+    );
     text
 }
 
