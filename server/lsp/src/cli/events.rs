@@ -1,7 +1,5 @@
 //! `pactify sub events`: what happened to a job, as it was recorded.
 
-use std::time::Duration;
-
 use pactify_core::Failure;
 use pactify_core::job::state::SeenState;
 use pactify_core::protocol::{EventView, words};
@@ -9,10 +7,7 @@ use pactify_core::protocol::{EventView, words};
 use super::output::{FAINT, PLAIN};
 use super::target::JobName;
 use super::{DONE, Ended, Terminal};
-use crate::look::Look;
-
-/// How long one look waits for something to happen.
-const PATIENCE: Duration = Duration::from_secs(2);
+use crate::look::{Look, Next};
 
 /// Print what happened to a job
 #[derive(Debug, clap::Args)]
@@ -48,7 +43,7 @@ impl Args {
             if over || !self.follow {
                 return Ok(DONE);
             }
-            look = Look::at(&terminal.jobs, &job, look.next, Some(PATIENCE))?;
+            look = Look::next(&terminal.jobs, &job, look.next, Next::Await)?;
         }
     }
 

@@ -6,7 +6,6 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use pactify_core::job::state::SeenState;
 use pactify_core::protocol::words;
 use pactify_core::protocol::{JobDetail, JobSummary};
 use pactify_core::{Failure, JobId};
@@ -14,13 +13,9 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::Terminal;
 use super::output::FAINT;
-use crate::look::Look;
+use crate::look::{Look, Next, Watch};
 
-/// How long one look waits for something to happen. A host that is gone is noticed by the next one.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Looks at a lost job for which a recovery was started, before it is given up.
-const RECOVERY_LOOKS: u32 = 100;
-/// Time between them.
+/// Time between two looks at a lost job.
 const RECOVERY_PACE: Duration = Duration::from_millis(100);
 
 /// How watching ended.
@@ -53,9 +48,9 @@ async fn watch_on(terminal: &Terminal, job: &JobId) -> Result<Watched, Failure> 
     let mut clock = interval(Duration::from_secs(1));
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looking = look(terminal, job, 0, None);
+    let mut watching = Watch::default();
     let mut shown: Option<JobSummary> = None;
     let mut interrupts = 0;
-    let mut recovery_looks = 0;
     loop {
         let event = tokio::select! {
             looked = &mut looking => Event::Looked(looked),
@@ -75,13 +70,12 @@ async fn watch_on(terminal: &Terminal, job: &JobId) -> Result<Watched, Failure> 
                 for line in events.iter().filter_map(words::event) {
                     terminal.output.note_styled(&[(&line, FAINT)]);
                 }
-                let lost = detail.summary.state == SeenState::Lost;
-                if detail.summary.state == SeenState::Finished || (lost && recovery_looks == RECOVERY_LOOKS) {
+                let then = watching.next(detail.summary.state);
+                if then == Next::Stop {
                     return Ok(Watched::Over(Box::new(detail)));
                 }
                 shown = Some(detail.summary);
-                recovery_looks = if lost { recovery_looks + 1 } else { 0 };
-                looking = look(terminal, job, next, lost.then_some(recovery_looks));
+                looking = look(terminal, job, next, Some(then));
             }
         }
         if let Some(job) = &shown {
@@ -90,19 +84,19 @@ async fn watch_on(terminal: &Terminal, job: &JobId) -> Result<Watched, Failure> 
     }
 }
 
-/// The next look; at a lost job (for the n-th time), after starting its recovery once.
-fn look(terminal: &Terminal, job: &JobId, after: u64, lost: Option<u32>) -> Looking {
+/// The first look, or the next one.
+fn look(terminal: &Terminal, job: &JobId, after: u64, next: Option<Next>) -> Looking {
     let (jobs, job) = (terminal.jobs.clone(), job.clone());
     Box::pin(async move {
-        if lost.is_some() {
+        if let Some(Next::Recover | Next::Look) = next {
             tokio::time::sleep(RECOVERY_PACE).await;
         }
         let looked = tokio::task::spawn_blocking(move || {
-            if lost == Some(1) {
-                jobs.recover_lost()?;
-            }
-            let patience = (lost.is_none() && after > 0).then_some(PATIENCE);
-            Look::at(&jobs, &job, after, patience).map(Box::new)
+            let look = match next {
+                None => Look::at(&jobs, &job, after, None),
+                Some(next) => Look::next(&jobs, &job, after, next),
+            };
+            look.map(Box::new)
         });
         looked.await.unwrap_or_else(|error| Err(Failure::internal(format!("a look at the job broke off: {error}"))))
     })

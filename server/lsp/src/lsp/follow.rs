@@ -19,17 +19,11 @@ use tokio::task::JoinHandle;
 
 use super::capabilities::ClientFeatures;
 use super::context::Engine;
-use crate::look::Look;
+use crate::look::{Look, Next, Watch};
 use crate::transport::{Outbox, Progress};
 
-/// Time between two looks at a busy job.
+/// Time between two looks.
 const PACE: Duration = Duration::from_millis(100);
-/// How long one look waits for something to happen. A host that is gone is noticed by the next one.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Looks at a lost job for which a recovery was started, before it is given up.
-const RECOVERY_LOOKS: u32 = 100;
-/// Recoveries that are started for one job. If they die, too, another one would.
-const RECOVERIES: u32 = 3;
 
 /// Which of the events that exist already a thin client is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +78,7 @@ impl Follower {
     /// Follows the job to its end; gives the job as it was seen last.
     pub(super) async fn run(mut self, replay: Replay) -> (JobId, Option<JobSummary>) {
         let mut looking = self.first_look(replay);
-        let (mut recoveries, mut recovery_looks) = (0, 0);
+        let mut watch = Watch::default();
         loop {
             match self.next(&mut looking).await {
                 Event::CancelPressed => self.ask_to_cancel(),
@@ -101,20 +95,12 @@ impl Follower {
                 }
                 Event::Looked(Ok(look)) => {
                     self.show(&look);
-                    let given_up = match look.job.summary.state {
-                        SeenState::Finished => true,
-                        SeenState::Lost if recovery_looks == 0 => recoveries == RECOVERIES,
-                        SeenState::Lost => recovery_looks == RECOVERY_LOOKS,
-                        _ => false,
-                    };
-                    if given_up {
+                    let next = watch.next(look.job.summary.state);
+                    if next == Next::Stop {
                         self.show_end(&look.job);
                         return (self.job, Some(look.job.summary));
                     }
-                    let is_lost = look.job.summary.state == SeenState::Lost;
-                    recovery_looks = if is_lost { recovery_looks + 1 } else { 0 };
-                    recoveries += u32::from(recovery_looks == 1);
-                    looking = if is_lost { self.look_at_lost(look.next, recovery_looks) } else { self.look(look.next) };
+                    looking = self.look(look.next, next);
                 }
             }
         }
@@ -145,20 +131,9 @@ impl Follower {
         })
     }
 
-    fn look(&self, after: u64) -> Looking {
+    fn look(&self, after: u64, next: Next) -> Looking {
         let job = self.job.clone();
-        self.looking(PACE, move |jobs| Look::at(jobs, &job, after, Some(PATIENCE)))
-    }
-
-    /// Its host is gone: what it left is swept and captured by a recovery host, which we start once.
-    fn look_at_lost(&self, after: u64, looks: u32) -> Looking {
-        let job = self.job.clone();
-        self.looking(PACE, move |jobs| {
-            if looks == 1 {
-                jobs.recover_lost()?;
-            }
-            Look::at(jobs, &job, after, None)
-        })
+        self.looking(PACE, move |jobs| Look::next(jobs, &job, after, next))
     }
 
     fn looking(&self, pause: Duration, look: impl FnOnce(&Jobs) -> Result<Look, Failure> + Send + 'static) -> Looking {
