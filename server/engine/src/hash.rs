@@ -1,4 +1,4 @@
-//! Git's object ids for blobs, computed here: no process, no object written.
+//! Git's object ids for blobs, computed here: no process, no object written. And digests as text.
 
 use std::io::Read;
 
@@ -100,6 +100,7 @@ pub(crate) fn sha256(
     }
 }
 
+/// Lower-case digits, two a byte.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {

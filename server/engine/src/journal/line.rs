@@ -13,6 +13,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{JOURNAL_FORMAT, MAX_LINE_BYTES};
+use crate::hash::hex;
 
 /// The seal of a line, and the start of the next one's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,10 +121,7 @@ pub(super) fn record(line: &[u8]) -> Result<Record, Flaw> {
 impl Sum {
     /// 32 lower-case hex digits.
     fn hex(self) -> String {
-        self.0.iter().fold(String::with_capacity(32), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        hex(&self.0)
     }
 }
 

@@ -31,7 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tree",
         ],
     ),
-    ("journal", &["disk", "job_dir"]),
+    ("journal", &["disk", "hash", "job_dir"]),
     ("lib", &[]),
     ("log", &["env"]),
     ("process", &["env"]),
