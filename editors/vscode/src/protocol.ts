@@ -349,7 +349,6 @@ export type FailureCode =
   | "storeUnavailable"
   | "hostUnreachable"
   | "hostLost"
-  | "platformUnsupported"
   | "internal";
 
 /** One changed path. */

@@ -164,7 +164,6 @@ pub enum FailureCode {
     StoreUnavailable,
     HostUnreachable,
     HostLost,
-    PlatformUnsupported,
     Internal,
 }
 
@@ -187,8 +186,7 @@ impl FailureCode {
             | C::StalePreview
             | C::StoreBusy
             | C::StoreNewer
-            | C::SandboxUnavailable
-            | C::PlatformUnsupported => 3,
+            | C::SandboxUnavailable => 3,
             C::HarnessNotFound | C::HarnessIncompatible | C::LoginRequired => 4,
             C::ApplyConflict | C::UnsavedBuffers | C::PathRefused => 5,
             C::NothingToApply => 6,

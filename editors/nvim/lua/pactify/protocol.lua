@@ -227,7 +227,6 @@ local M = {}
 ---| 'storeUnavailable'
 ---| 'hostUnreachable'
 ---| 'hostLost'
----| 'platformUnsupported'
 ---| 'internal'
 
 --- One changed path.
