@@ -26,6 +26,8 @@ pub struct RawConfig {
     pub defaults: RawDefaults,
     /// How long and how much.
     pub limits: RawLimits,
+    /// What goes by itself to make room.
+    pub retention: RawRetention,
     /// Settings by harness name.
     pub harnesses: BTreeMap<String, RawHarness>,
 }
@@ -58,6 +60,17 @@ pub struct RawLimits {
     pub running_jobs: Option<u32>,
     /// Free bytes that must remain on the disk of `PACTIFY_HOME`: 1 GiB when absent.
     pub free_bytes: Option<u64>,
+}
+
+/// `[retention]`: nothing goes by itself where neither is there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct RawRetention {
+    /// Days for which the tree of a decided job stays after its end.
+    pub age_days: Option<u32>,
+    /// How many of the newest jobs keep their trees.
+    pub keep_jobs: Option<u32>,
 }
 
 /// `[harnesses.<name>]`
@@ -93,6 +106,10 @@ pub struct Settings {
     pub running_jobs: Option<u32>,
     /// Free bytes that must remain.
     pub free_bytes: u64,
+    /// Days for which the tree of a decided job stays.
+    pub retention_age_days: Option<u32>,
+    /// How many of the newest jobs keep their trees.
+    pub retention_keep_jobs: Option<u32>,
     harnesses: BTreeMap<HarnessName, HarnessSettings>,
 }
 
@@ -134,6 +151,8 @@ impl Settings {
             limits,
             running_jobs: raw.limits.running_jobs,
             free_bytes: raw.limits.free_bytes.unwrap_or(FREE_BYTES),
+            retention_age_days: raw.retention.age_days,
+            retention_keep_jobs: raw.retention.keep_jobs,
             harnesses,
         })
     }
@@ -149,6 +168,8 @@ impl Default for Settings {
             limits: Limits::default(),
             running_jobs: None,
             free_bytes: FREE_BYTES,
+            retention_age_days: None,
+            retention_keep_jobs: None,
             harnesses: BTreeMap::new(),
         }
     }

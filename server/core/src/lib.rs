@@ -20,6 +20,7 @@ pub mod lfs;
 pub mod path;
 pub mod protocol;
 pub mod redact;
+pub mod retention;
 
 pub use failure::{Failure, FailureCode};
 pub use id::{AttemptNo, ChangeSetId, JobId, ObjectId, Seq};

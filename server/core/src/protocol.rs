@@ -25,6 +25,7 @@ mod delegate;
 mod events;
 mod machine;
 mod preview;
+mod prune;
 mod status;
 pub mod view;
 pub mod words;
@@ -35,6 +36,7 @@ pub use delegate::*;
 pub use events::*;
 pub use machine::*;
 pub use preview::*;
+pub use prune::*;
 pub use status::*;
 pub use words::{Ending, Tone};
 

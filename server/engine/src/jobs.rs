@@ -14,6 +14,7 @@ mod merge;
 mod offer;
 mod patch_file;
 mod preview;
+mod prune;
 mod read;
 mod undo;
 

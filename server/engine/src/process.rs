@@ -21,9 +21,11 @@ pub mod spawn;
 pub mod tree;
 
 mod descriptors;
+mod holders;
 mod table;
 
 pub use self::environment::{ChildEnv, EnvPolicy, Marker};
+pub use self::holders::working_in;
 pub use self::identity::ProcessIdentity;
 pub use self::run::{Limits, Output, RunError};
 pub use self::spawn::{Child, Invocation, Pipes, SpawnError};

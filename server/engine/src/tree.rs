@@ -8,6 +8,7 @@
 //! Deciding what may go is the caller's work; unregistering a linked worktree is [`crate::git`]'s.
 
 mod erase;
+mod size;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,6 +26,7 @@ use crate::store::Area;
 
 pub(crate) use self::erase::erase;
 pub use self::erase::{Left, Report};
+pub use self::size::size;
 
 /// The directory of the store in which everything waits to be unlinked.
 #[derive(Debug)]

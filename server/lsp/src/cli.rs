@@ -19,6 +19,7 @@ mod harnesses;
 mod list;
 mod output;
 mod place;
+mod prune;
 mod resume;
 mod retry;
 mod run;
@@ -79,6 +80,7 @@ enum Command {
     Apply(apply::Args),
     Undo(undo::Args),
     Discard(discard::Args),
+    Prune(prune::Args),
     Cancel(cancel::Args),
     Resume(resume::Args),
     Retry(retry::Args),
@@ -145,6 +147,7 @@ impl Command {
             Self::Apply(args) => args.run(terminal),
             Self::Undo(args) => args.run(terminal),
             Self::Discard(args) => args.run(terminal),
+            Self::Prune(args) => args.run(terminal),
             Self::Cancel(args) => args.run(terminal),
             Self::Resume(args) => args.run(terminal),
             Self::Retry(args) => args.run(terminal),
@@ -167,6 +170,7 @@ impl Command {
             | Self::Apply(apply::Args { json, .. })
             | Self::Undo(undo::Args { json, .. })
             | Self::Discard(discard::Args { json, .. })
+            | Self::Prune(prune::Args { json, .. })
             | Self::Cancel(cancel::Args { json, .. })
             | Self::Resume(resume::Args { json, .. })
             | Self::Retry(retry::Args { json, .. })

@@ -202,6 +202,8 @@ pub enum Known {
     },
     /// The person gave the result up; the tree goes.
     Discarded,
+    /// The tree went to make room; the result stays.
+    TreeRemoved,
 }
 
 impl Known {
@@ -234,7 +236,8 @@ impl Known {
             | Self::VerificationStarted
             | Self::Applied { .. }
             | Self::Undone { .. }
-            | Self::Discarded => Vec::new(),
+            | Self::Discarded
+            | Self::TreeRemoved => Vec::new(),
         }
     }
 }

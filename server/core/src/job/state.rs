@@ -72,7 +72,7 @@ pub struct JobState {
     pub standing: Vec<u32>,
     /// The tree of what the person accepted so far, over all results; `None` when nothing ever was.
     pub accepted: Option<ObjectId>,
-    /// The job's tree, from the first attempt that made one until a discard.
+    /// The job's tree, from the first attempt that made one until a discard or a prune.
     pub tree: Option<TreeRecord>,
     /// What the agent is doing, in a few words.
     pub activity: Option<String>,
@@ -154,7 +154,7 @@ pub enum Trigger {
     Verify,
     /// The attempt is over.
     End,
-    /// The result is applied, an apply undone, or the result given up.
+    /// The result is applied, an apply undone, the result given up, or the tree removed to make room.
     Dispose,
     /// Anything that a live attempt may report at any time.
     Report,
@@ -305,6 +305,7 @@ impl JobState {
                 self.disposition = Disposition::Discarded;
                 self.tree = None;
             }
+            Known::TreeRemoved => self.tree = None,
             Known::Notice { text, .. } => {
                 const KEPT: usize = 32;
                 if !self.notices.contains(text) && self.notices.len() < KEPT {
@@ -363,7 +364,7 @@ fn trigger(known: &Known) -> Trigger {
         Known::PermissionAnswered { .. } => Trigger::Answer,
         Known::VerificationStarted => Trigger::Verify,
         Known::AttemptEnded { .. } => Trigger::End,
-        Known::Applied { .. } | Known::Undone { .. } | Known::Discarded => Trigger::Dispose,
+        Known::Applied { .. } | Known::Undone { .. } | Known::Discarded | Known::TreeRemoved => Trigger::Dispose,
         Known::TreeReady { .. }
         | Known::SessionStarted { .. }
         | Known::Message { .. }

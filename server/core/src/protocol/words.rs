@@ -180,6 +180,7 @@ pub fn event(event: &EventView) -> Option<String> {
         Known::Applied { paths, .. } => format!("applied {} paths", paths.len()),
         Known::Undone { apply, .. } => format!("apply {apply} was undone"),
         Known::Discarded => "discarded".to_owned(),
+        Known::TreeRemoved => "its tree was removed to make room".to_owned(),
         Known::SessionStarted { .. }
         | Known::Reasoning { .. }
         | Known::CommandEnded { .. }

@@ -306,8 +306,13 @@ impl<'a> Records<'a> {
 
     /// The transactions that are recorded as being this far.
     pub(super) fn list(&self, progress: Progress) -> Result<Vec<Transaction>, ApplyError> {
+        Self::list_in(&self.directory, progress)
+    }
+
+    /// The same, in a directory of records.
+    pub(super) fn list_in(directory: &Dir, progress: Progress) -> Result<Vec<Transaction>, ApplyError> {
         let mut found = Vec::new();
-        for name in self.directory.names().map_err(StoreError::from)? {
+        for name in directory.names().map_err(StoreError::from)? {
             let id = name.strip_suffix(progress.extension()).and_then(|rest| rest.strip_suffix('.'));
             found.extend(id.and_then(|id| id.parse::<Transaction>().ok()));
         }
@@ -317,10 +322,19 @@ impl<'a> Records<'a> {
 
     /// Reads and checks a record.
     pub(super) fn read(&self, transaction: &Transaction, progress: Progress) -> Result<Intent, ApplyError> {
+        Self::read_in(&self.directory, transaction, progress)
+    }
+
+    /// The same, for whoever cannot hold the lock of its repository before he knows which that is.
+    pub(super) fn read_in(
+        directory: &Dir,
+        transaction: &Transaction,
+        progress: Progress,
+    ) -> Result<Intent, ApplyError> {
         let name = name(transaction, progress);
-        let path = self.directory.path().join(&name).as_path().to_owned();
+        let path = directory.path().join(&name).as_path().to_owned();
         let damaged = |why: &str| ApplyError::Damaged { path: path.clone(), why: why.into() };
-        let bytes = self.directory.read(&name, MAX_BYTES).map_err(StoreError::from)?;
+        let bytes = directory.read(&name, MAX_BYTES).map_err(StoreError::from)?;
         let text = String::from_utf8(bytes).map_err(|_| damaged("it is no text"))?;
         let (digest, body) = text.split_once('\n').ok_or_else(|| damaged("it has no digest"))?;
         if digest != digest_of(body) {

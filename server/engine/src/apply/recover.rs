@@ -2,7 +2,9 @@
 //! discard), never by one that only reads.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use pactify_core::JobId;
 use rustix::io::Errno;
 
 use super::disk::Disk;
@@ -15,7 +17,7 @@ use super::tree::Tree;
 use super::{Applied, Site};
 use crate::disk::DiskError;
 use crate::hash::Algorithm;
-use crate::store::StoreError;
+use crate::store::{Area, Store, StoreError};
 
 /// One interrupted apply, repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +88,32 @@ pub fn forget(lock: &RepositoryLock, apply: &ApplyId) -> Result<(), ApplyError> 
         }
     }
     Ok(())
+}
+
+/// The same for every apply of jobs that `is_gone`; returns how many records went. What cannot be deleted stays.
+///
+/// # Errors
+/// When the records cannot be listed.
+pub fn forget_of(store: &Store, patience: Duration, is_gone: &dyn Fn(&JobId) -> bool) -> Result<u32, ApplyError> {
+    let directory = store.area(Area::Applies)?;
+    let mut forgotten = 0;
+    for progress in [Progress::Done, Progress::Left] {
+        for transaction in Records::list_in(&directory, progress)? {
+            let apply = transaction.apply();
+            if !is_gone(&apply.job) {
+                continue;
+            }
+            // One that went with another one of its apply is not there any more.
+            let Ok(intent) = Records::read_in(&directory, &transaction, progress) else { continue };
+            let forget =
+                RepositoryLock::acquire(store, &intent.repository, patience).and_then(|lock| forget(&lock, apply));
+            match forget {
+                Ok(()) => forgotten += 1,
+                Err(error) => tracing::warn!(%apply, %error, "what was kept for an apply of a job that is gone stays"),
+            }
+        }
+    }
+    Ok(forgotten)
 }
 
 fn forget_one(

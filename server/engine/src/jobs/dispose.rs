@@ -9,7 +9,7 @@ use pactify_core::job::event::Known;
 use pactify_core::job::outcome::Disposition;
 use pactify_core::job::state::{Host, Phase, SeenState};
 use pactify_core::protocol::{JobMoved, ResumeParams};
-use pactify_core::{Failure, FailureCode, JobId};
+use pactify_core::{AbsPath, Failure, FailureCode, JobId, display};
 
 use super::{Jobs, invalid, job_id};
 use crate::causes::with_causes;
@@ -18,6 +18,7 @@ use crate::host::control::{self, Reply, Request};
 use crate::host::{self, Errand};
 use crate::job_dir::LockError;
 use crate::journal::{Journal, JournalError};
+use crate::process;
 use crate::store::{Integrity, Listed};
 use crate::tree::Trash;
 
@@ -80,16 +81,9 @@ impl Jobs {
             let attempt = self.last_attempt(&journal)?;
             let repository = self.store().job(job)?.spec()?.repository.clone();
             self.settle_applies(&repository, &mut journal)?;
-            let places = Places::of(&self.store().jobs(), job.clone());
             let trash = Trash::open(self.store().home())?;
-            // Before the registration goes: a linked worktree is told apart by it.
-            if let Some(tree) = &journal.state().tree {
-                trash.take_tree(&self.store().jobs(), tree)?;
-            }
-            self.release(&journal, &places)?;
-            for ours in [places.git(), journal.lock().job().home()] {
-                trash.take(&ours)?;
-            }
+            self.take_tree(&journal, &trash)?;
+            self.release(&journal, &Places::from(journal.lock().job()))?;
             journal.append(self.env().now(), attempt, Known::Discarded)?;
             self.forget_applies(&repository, &journal, job);
             self.remove_patch_file(job)?;
@@ -138,8 +132,26 @@ impl Jobs {
         }
     }
 
+    /// Moves the job's tree, and what only the tree's harness needs, into the trash, and ends the tree's registration.
+    pub(super) fn take_tree(&self, journal: &Journal, trash: &Trash) -> Result<(), Failure> {
+        let (dir, repository) = (journal.lock().job(), &journal.spec().repository);
+        let places = Places::from(dir);
+        refuse_held(dir.id(), &dir.tree())?;
+        // Before the registration goes: a linked worktree is told apart by it.
+        if let Some(tree) = &journal.state().tree {
+            trash.take_tree(&self.store().jobs(), tree)?;
+        }
+        if repository.common_dir.as_path().is_dir() {
+            self.git()?.unregister(&places, repository)?;
+        }
+        for ours in [places.git(), dir.home(), dir.tmp()] {
+            trash.take(&ours)?;
+        }
+        Ok(())
+    }
+
     /// Takes back what the job's tree has in the person's repository, if that still exists.
-    fn release(&self, journal: &Journal, places: &Places) -> Result<(), Failure> {
+    pub(super) fn release(&self, journal: &Journal, places: &Places) -> Result<(), Failure> {
         let repository = &journal.spec().repository;
         if repository.common_dir.as_path().is_dir() {
             self.git()?.release(places, repository)?;
@@ -234,7 +246,20 @@ impl Jobs {
     }
 }
 
-fn still_going(job: &JobId, verb: &str, state: SeenState) -> Failure {
+/// Nobody's directory goes from under them: a shell of the person's, or a process that outlived its job.
+fn refuse_held(job: &JobId, tree: &AbsPath) -> Result<(), Failure> {
+    let holders = process::working_in(tree.as_path()).unwrap_or_default();
+    if holders.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        FailureCode::WrongState,
+        format!("the tree of job {job} is in use by {}", display::neutral(&holders.join(", "))),
+        "leave the directory in that terminal, or end the process; then try again",
+    ))
+}
+
+pub(super) fn still_going(job: &JobId, verb: &str, state: SeenState) -> Failure {
     Failure::new(
         FailureCode::WrongState,
         format!("job {job} is {state:?}, and only a finished job can be used for {verb}").to_lowercase(),

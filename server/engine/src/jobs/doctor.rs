@@ -39,6 +39,7 @@ impl Jobs {
         }
         let mut findings = vec![self.check_store(), self.check_configuration(), self.check_git()];
         findings.push(check_namespaces());
+        findings.push(self.check_room());
         let settings = config::load(self.env()).unwrap_or_default();
         for harness in registry::all() {
             let name = harness.name();
@@ -101,6 +102,17 @@ impl Jobs {
             Ok(_) => ok("store", format!("jobs are kept in {home}")),
             Err(error) => failed("store", &Failure::from(error)),
         }
+    }
+
+    fn check_room(&self) -> Finding {
+        const MUCH: u64 = 1 << 30;
+        let bytes = self.disk_use();
+        let home = self.env().directories().pactify_home();
+        let mut finding = ok("room", format!("{home} takes {} MiB on the disk", bytes >> 20));
+        if bytes > MUCH {
+            finding.next = "`pactify sub prune --dry-run` says what can go".to_owned();
+        }
+        finding
     }
 
     fn check_configuration(&self) -> Finding {

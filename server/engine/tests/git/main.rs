@@ -13,6 +13,7 @@ mod parts;
 mod populate;
 mod refusals;
 mod removal;
+mod room;
 mod snapshot;
 mod support;
 mod threats;

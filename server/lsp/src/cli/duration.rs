@@ -20,6 +20,20 @@ pub(super) fn seconds(text: &str) -> Result<u64, String> {
     }
 }
 
+/// The seconds of an age, which may be none: `30d`, `12h`, `0s`.
+pub(super) fn age(text: &str) -> Result<u64, String> {
+    const DAY: u64 = 24 * 60 * 60;
+    let is_none = |number: &str| number.parse() == Ok(0_u64);
+    match text.strip_suffix('d') {
+        Some(days) => {
+            let days: u64 = days.parse().map_err(|_| "an age is a number with s, m, h or d: 30d".to_owned())?;
+            days.checked_mul(DAY).ok_or_else(|| "that is longer ago than any job".to_owned())
+        }
+        None if is_none(text.trim_end_matches(['s', 'm', 'h'])) => Ok(0),
+        None => seconds(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -320,6 +320,9 @@ impl Session {
                 }
                 Err(failure) => tracing::warn!(%failure, "lost jobs cannot be recovered"),
             }
+            if let Err(failure) = engine.work(pactify_engine::jobs::Jobs::prune_as_configured).await {
+                tracing::warn!(%failure, "old jobs are not pruned");
+            }
         });
     }
 

@@ -118,6 +118,7 @@ fn any_event() -> impl Strategy<Value = (u32, Known)> {
         (1u32..4).prop_map(applied),
         Just(Known::Undone { apply: 1, accepted: None }),
         Just(Known::Discarded),
+        Just(Known::TreeRemoved),
     ];
     (1u32..4, known)
 }

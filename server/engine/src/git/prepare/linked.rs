@@ -59,7 +59,10 @@ impl Git {
     /// Removes the registration of a job's linked tree, if it has one and it is about that tree. One that cannot be
     /// told stays: git prunes a registration whose tree is gone, and a spoilt record must not keep a job from being
     /// given up.
-    pub(super) fn unregister(&self, places: &Places, repository: &RepositoryRecord) -> Result<(), GitError> {
+    ///
+    /// # Errors
+    /// When the repository or the job's record of its tree cannot be used.
+    pub fn unregister(&self, places: &Places, repository: &RepositoryRecord) -> Result<(), GitError> {
         let manifest = match Manifest::read(&places.manifest()) {
             Ok(manifest) => manifest,
             Err(GitError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,0 +1,171 @@
+//! Making room: trees of decided jobs, then whole records, and what belongs to no job any more.
+//!
+//! What goes is decided in `pactify_core::retention`. Each job is locked while it goes, and looked at once more under the
+//! lock; one that somebody works in, or that cannot be removed, stays and says why. Only what the store itself records is
+//! touched: a ref or a registration in a person's repository goes with its job, never because its job is unknown here
+//! (another `PACTIFY_HOME` may know it).
+
+use pactify_core::config::Settings;
+use pactify_core::job::event::Known;
+use pactify_core::job::state::{Phase, SeenState};
+use pactify_core::protocol::{PruneItem, PruneParams, Pruned};
+use pactify_core::retention::{Facts, Fate, Policy, decide};
+use pactify_core::{Failure, JobId};
+
+use super::dispose::BUSY;
+use super::{Jobs, job_id};
+use crate::apply;
+use crate::causes::with_causes;
+use crate::config;
+use crate::git::Places;
+use crate::journal::Journal;
+use crate::journal::summary::Summary;
+use crate::store::Listed;
+use crate::tree::{Trash, size};
+
+/// What is kept where neither the person nor the configuration says so.
+const AGE_SECONDS: u64 = 30 * DAY;
+const DAY: u64 = 24 * 60 * 60;
+
+impl Jobs {
+    /// Tells what a prune would do, or does it.
+    pub fn prune(&self, params: &PruneParams) -> Result<Pruned, Failure> {
+        self.refuse_inside_a_job()?;
+        let policy = policy(params, &config::load(self.env())?)?;
+        let mut pruned = Pruned { jobs: Vec::new(), bytes: 0, orphans: 0 };
+        let jobs = self.facts()?;
+        for (job, fate) in
+            decide(&jobs.iter().map(|(facts, _)| facts.clone()).collect::<Vec<_>>(), &policy, self.env().now())
+        {
+            let title =
+                jobs.iter().find(|(facts, _)| facts.id == job).map(|(_, title)| title.clone()).unwrap_or_default();
+            let bytes = if fate.goes() { self.room(&job, fate)? } else { 0 };
+            let mut item =
+                PruneItem { job_id: job.to_string(), title, fate, why: fate.why().to_owned(), bytes, failure: None };
+            if fate.goes() && !params.dry_run {
+                item.failure = self.remove_part(&job, fate).err();
+            }
+            if item.failure.is_none() {
+                pruned.bytes += item.bytes;
+            }
+            pruned.jobs.push(item);
+        }
+        if !params.dry_run {
+            pruned.orphans = self.remove_orphans();
+            Trash::open(self.store().home())?.empty()?;
+        }
+        Ok(pruned)
+    }
+
+    /// Prunes as the configuration says; nothing where it says nothing. Called when a server starts.
+    pub fn prune_as_configured(&self) -> Result<(), Failure> {
+        let settings = config::load(self.env())?;
+        if settings.retention_age_days.is_none() && settings.retention_keep_jobs.is_none() {
+            return Ok(());
+        }
+        let pruned = self.prune(&PruneParams::default())?;
+        for item in pruned.jobs {
+            if let Some(failure) = item.failure {
+                tracing::warn!(job = item.job_id, %failure, "a job is not pruned");
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes on the disk below `PACTIFY_HOME`.
+    pub(super) fn disk_use(&self) -> u64 {
+        size(self.store().home().as_path())
+    }
+
+    /// Every job, newest first, with its title. Damaged ones and those of a newer pactify are nothing to decide about.
+    fn facts(&self) -> Result<Vec<(Facts, String)>, Failure> {
+        let mut jobs = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.store().list(after.as_ref(), 500)?;
+            for listed in page.jobs {
+                if let Listed::Job { summary, seen } = listed {
+                    jobs.push((self.facts_of(&summary, seen)?, summary.title.clone()));
+                }
+            }
+            match page.next {
+                None => return Ok(jobs),
+                next => after = next,
+            }
+        }
+    }
+
+    fn facts_of(&self, summary: &Summary, seen: SeenState) -> Result<Facts, Failure> {
+        let changed = summary.totals.is_some_and(|totals| totals.files > 0);
+        Ok(Facts {
+            id: summary.id.clone(),
+            is_over: seen == SeenState::Finished,
+            is_undecided: changed && summary.disposition.is_open(),
+            has_tree: self.store().job(&summary.id)?.tree().as_path().symlink_metadata().is_ok(),
+            at: summary.ended_at.unwrap_or(summary.created_at),
+        })
+    }
+
+    /// How much room goes.
+    fn room(&self, job: &JobId, fate: Fate) -> Result<u64, Failure> {
+        let dir = self.store().job(job)?;
+        let places = Places::from(&dir);
+        Ok(match fate {
+            Fate::Record => size(dir.path().as_path()),
+            _ => [dir.tree(), places.git(), dir.home(), dir.tmp()].iter().map(|path| size(path.as_path())).sum(),
+        })
+    }
+
+    fn remove_part(&self, job: &JobId, fate: Fate) -> Result<(), Failure> {
+        let mut journal = Journal::open(self.store().job(job)?.lock(BUSY)?)?;
+        let state = journal.state();
+        let changed = state.result.as_ref().is_some_and(|result| result.totals.files > 0);
+        if state.phase != Phase::Finished || (fate == Fate::Record && changed && state.disposition.is_open()) {
+            return Err(super::dispose::still_going(job, "prune", SeenState::Running));
+        }
+        let repository = journal.spec().repository.clone();
+        self.settle_applies(&repository, &mut journal)?;
+        let trash = Trash::open(self.store().home())?;
+        let had_tree = journal.state().tree.is_some();
+        self.take_tree(&journal, &trash)?;
+        if fate == Fate::Tree {
+            if had_tree {
+                let attempt = self.last_attempt(&journal)?;
+                journal.append(self.env().now(), attempt, Known::TreeRemoved)?;
+            }
+            return Ok(());
+        }
+        // The record is the last to go: as long as it is there, whoever is interrupted here can go on.
+        self.release(&journal, &Places::from(journal.lock().job()))?;
+        self.forget_applies(&repository, &journal, job);
+        self.remove_patch_file(job)?;
+        trash.take(journal.lock().job().path())?;
+        Ok(())
+    }
+
+    /// Deletes what is recorded of applies of jobs that are gone, with the old contents that were kept for them.
+    fn remove_orphans(&self) -> u32 {
+        let is_gone = |job: &JobId| matches!(self.store().describe(job), Ok(None));
+        match apply::forget_of(self.store(), BUSY, &is_gone) {
+            Ok(count) => count,
+            Err(error) => {
+                tracing::warn!(error = with_causes(&error), "records of applies without a job are kept");
+                0
+            }
+        }
+    }
+}
+
+/// What the person says, else what the configuration says, else thirty days.
+fn policy(params: &PruneParams, settings: &Settings) -> Result<Policy, Failure> {
+    let configured = settings.retention_age_days.map(|days| u64::from(days) * DAY);
+    let only_count = params.keep_jobs.is_some() || (configured.is_none() && settings.retention_keep_jobs.is_some());
+    let age_seconds = params.older_than_seconds.or(configured).unwrap_or(if only_count { 0 } else { AGE_SECONDS });
+    Ok(Policy {
+        age_seconds,
+        keep_jobs: params.keep_jobs.or(settings.retention_keep_jobs).map_or(0, |jobs| jobs as usize),
+        unapplied: params.unapplied,
+        records: params.records,
+        named: params.job_ids.iter().map(|id| job_id(id)).collect::<Result<_, _>>()?,
+    })
+}
