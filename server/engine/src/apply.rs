@@ -227,4 +227,4 @@ fn edited_meanwhile(path: &RepoPath) -> Conflict {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

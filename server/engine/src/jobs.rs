@@ -110,3 +110,6 @@ fn local_path(field: &str, uri: &str) -> Result<AbsPath, Failure> {
     let path = pactify_core::protocol::view::path_of_uri(uri);
     path.ok_or_else(|| invalid(format!("{field}: {uri} is not the URI of a local file")))
 }
+
+#[cfg(test)]
+mod tests;

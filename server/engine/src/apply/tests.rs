@@ -3,7 +3,7 @@
 mod current;
 #[cfg(feature = "fault-injection")]
 mod faults;
-pub(super) mod fixture;
+pub(crate) mod fixture;
 mod ordinary;
 #[cfg(feature = "fault-injection")]
 mod power;

@@ -41,6 +41,14 @@ pub struct CheckoutForm {
     in_lfs: Option<InLfs>,
 }
 
+impl CheckoutForm {
+    /// That of a checkout in which nothing is converted.
+    #[cfg(test)]
+    pub(crate) fn plain() -> Self {
+        Self { trusts_executable_bit: true, conversion: None, in_lfs: None }
+    }
+}
+
 /// The paths in Git LFS.
 #[derive(Debug)]
 struct InLfs {

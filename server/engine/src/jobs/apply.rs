@@ -50,13 +50,7 @@ impl Jobs {
         let mut offer = Offer::of(&result);
         offer.provide_changes()?;
         let form = self.git()?.checkout_form(&places, &spec.base, &result.set)?;
-        let mut grounds = Grounds { shown: wish.shown, ..offer.grounds(&wish.groups)? };
-        let canonical = InCheckout { form: &form, offer: &offer };
-        let checkout = apply::observe(&spec.repository, &result.set, &grounds, &canonical, unsaved)?;
-        let merging = Merging { repository: &spec.repository, form: &form };
-        grounds.merges = merging.all(&result.set.to_merge(&wish.selection, &grounds, &checkout), &mut offer)?;
-        let plan = result.set.check(&wish.selection, &grounds, &checkout).map_err(ApplyError::Conflicts)?;
-        merging.keep(&plan, &mut offer)?;
+        let plan = plan(&mut offer, &form, wish, unsaved)?;
 
         let merged = plan.actions().iter().filter(|action| action.merged).map(|action| action.path.path().clone());
         let merged: Vec<PathName> = merged.map(PathName::from).collect();
@@ -159,6 +153,26 @@ impl Jobs {
     }
 }
 
+/// Holds what is wanted of a result against the checkout.
+///
+/// # Errors
+/// With every conflict, when one path cannot be had as it was chosen.
+pub(super) fn plan(
+    offer: &mut Offer<'_>,
+    form: &CheckoutForm,
+    wish: Wish,
+    unsaved: Vec<RepoPath>,
+) -> Result<CheckedPlan, Failure> {
+    let Captured { set, spec, .. } = offer.result();
+    let mut grounds = Grounds { shown: wish.shown, ..offer.grounds(&wish.groups)? };
+    let checkout = apply::observe(&spec.repository, set, &grounds, &InCheckout { form, offer }, unsaved)?;
+    let merging = Merging { repository: &spec.repository, form };
+    grounds.merges = merging.all(&set.to_merge(&wish.selection, &grounds, &checkout), offer)?;
+    let plan = set.check(&wish.selection, &grounds, &checkout).map_err(ApplyError::Conflicts)?;
+    merging.keep(&plan, offer)?;
+    Ok(plan)
+}
+
 fn next_apply(journal: &Journal, lock: &RepositoryLock) -> Result<ApplyId, ApplyError> {
     let mut id = ApplyId { job: journal.lock().job().id().clone(), number: journal.state().applies + 1 };
     while apply::is_left(lock, &id)? {
@@ -200,14 +214,14 @@ impl Canonical for InCheckout<'_> {
 }
 
 /// What the person wants, understood.
-struct Wish {
+pub(super) struct Wish {
     selection: Selection,
     groups: Chosen,
     shown: BTreeMap<RepoPath, ObjectId>,
 }
 
 impl Wish {
-    fn read(params: &ApplyParams) -> Result<Self, Failure> {
+    pub(super) fn read(params: &ApplyParams) -> Result<Self, Failure> {
         let parse = |field: &str, name: &PathName| {
             RepoPath::try_from(name.clone()).map_err(|error| invalid(format!("{field}: {error}")))
         };

@@ -51,6 +51,11 @@ impl<'a> Offer<'a> {
         Self { result, made: BTreeMap::new(), foreign: of_entries.collect() }
     }
 
+    /// What is offered.
+    pub(super) fn result(&self) -> &'a Captured {
+        self.result
+    }
+
     /// The goals of all paths, if `chosen` are the parts that are chosen.
     pub(super) fn grounds(&mut self, chosen: &Chosen) -> Result<Grounds, Failure> {
         let mut grounds = Grounds::default();

@@ -24,7 +24,7 @@ use crate::store::Store;
 
 /// What one path holds. The executable bit belongs to it, other bits do not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::apply) enum Node {
+pub(crate) enum Node {
     File(Vec<u8>),
     Executable(Vec<u8>),
     Link(Vec<u8>),
@@ -33,50 +33,50 @@ pub(in crate::apply) enum Node {
 }
 
 /// Paths and what they hold.
-pub(in crate::apply) type Files = BTreeMap<Vec<u8>, Node>;
+pub(crate) type Files = BTreeMap<Vec<u8>, Node>;
 
-pub(in crate::apply) fn file(text: &str) -> Node {
+pub(crate) fn file(text: &str) -> Node {
     Node::File(text.into())
 }
 
-pub(in crate::apply) fn executable(text: &str) -> Node {
+pub(crate) fn executable(text: &str) -> Node {
     Node::Executable(text.into())
 }
 
-pub(in crate::apply) fn link(target: &str) -> Node {
+pub(crate) fn link(target: &str) -> Node {
     Node::Link(target.into())
 }
 
-pub(in crate::apply) fn files<'a>(entries: impl IntoIterator<Item = (&'a str, Node)>) -> Files {
+pub(crate) fn files<'a>(entries: impl IntoIterator<Item = (&'a str, Node)>) -> Files {
     entries.into_iter().map(|(path, node)| (path.as_bytes().to_vec(), node)).collect()
 }
 
-pub(in crate::apply) fn path(text: &str) -> RepoPath {
+pub(crate) fn path(text: &str) -> RepoPath {
     RepoPath::new(text).unwrap()
 }
 
 /// A checkout, its git directory, and a store.
-pub(in crate::apply) struct Sandbox {
+pub(crate) struct Sandbox {
     root: AbsPath,
     _folder: Option<tempfile::TempDir>,
-    pub(in crate::apply) repository: RepositoryRecord,
-    pub(in crate::apply) store: Store,
+    pub(crate) repository: RepositoryRecord,
+    pub(crate) store: Store,
 }
 
 impl Sandbox {
     /// A checkout that holds `files` and a git directory with an index.
-    pub(in crate::apply) fn new(files: &Files) -> Self {
+    pub(crate) fn new(files: &Files) -> Self {
         Self::in_folder(tempfile::tempdir().unwrap(), files)
     }
 
     /// The same in memory, where waiting for the disk takes no time.
-    pub(in crate::apply) fn in_memory(files: &Files) -> Self {
+    pub(crate) fn in_memory(files: &Files) -> Self {
         Self::in_folder(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap(), files)
     }
 
     /// The sandbox that another process made.
     #[cfg(feature = "fault-injection")]
-    pub(in crate::apply) fn existing(root: AbsPath) -> Self {
+    pub(crate) fn existing(root: AbsPath) -> Self {
         Self::at_root(root, None)
     }
 
@@ -106,20 +106,20 @@ impl Sandbox {
     }
 
     #[cfg(feature = "fault-injection")]
-    pub(in crate::apply) fn root(&self) -> &AbsPath {
+    pub(crate) fn root(&self) -> &AbsPath {
         &self.root
     }
 
-    pub(in crate::apply) fn at(&self, path: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn at(&self, path: impl AsRef<[u8]>) -> PathBuf {
         self.repository.worktree.as_path().join(OsStr::from_bytes(path.as_ref()))
     }
 
     /// A directory that no apply has any business in.
-    pub(in crate::apply) fn outside(&self) -> PathBuf {
+    pub(crate) fn outside(&self) -> PathBuf {
         self.root.join("outside").as_path().to_owned()
     }
 
-    pub(in crate::apply) fn put(&self, path: impl AsRef<[u8]>, node: &Node) {
+    pub(crate) fn put(&self, path: impl AsRef<[u8]>, node: &Node) {
         let at = self.at(path);
         std::fs::create_dir_all(at.parent().unwrap()).unwrap();
         if at.symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()) {
@@ -137,7 +137,7 @@ impl Sandbox {
     }
 
     /// Everything in the checkout but the git directory.
-    pub(in crate::apply) fn picture(&self) -> Files {
+    pub(crate) fn picture(&self) -> Files {
         let mut picture = picture(self.repository.worktree.as_path());
         picture.retain(|path, _| path != b".git" && !path.starts_with(b".git/"));
         picture
@@ -145,30 +145,26 @@ impl Sandbox {
 
     /// Everything in the store.
     #[cfg(feature = "fault-injection")]
-    pub(in crate::apply) fn store_picture(&self) -> Files {
+    pub(crate) fn store_picture(&self) -> Files {
         picture(self.store.home().as_path())
     }
 
     /// Everything in the git directory.
-    pub(in crate::apply) fn git_picture(&self) -> Files {
+    pub(crate) fn git_picture(&self) -> Files {
         picture(self.repository.git_dir.as_path())
     }
 
-    pub(in crate::apply) fn lock(&self) -> RepositoryLock {
+    pub(crate) fn lock(&self) -> RepositoryLock {
         RepositoryLock::acquire(&self.store, &self.repository, Duration::from_secs(5)).unwrap()
     }
 
     #[cfg(feature = "fault-injection")]
-    pub(in crate::apply) fn recover(&self) -> Vec<Recovered> {
+    pub(crate) fn recover(&self) -> Vec<Recovered> {
         recover(&self.lock()).unwrap()
     }
 
     /// Observes, checks and applies, as the façade does.
-    pub(in crate::apply) fn apply(
-        &self,
-        result: &CapturedResult,
-        selection: &Selection,
-    ) -> Result<Applied, ApplyError> {
+    pub(crate) fn apply(&self, result: &CapturedResult, selection: &Selection) -> Result<Applied, ApplyError> {
         self.apply_on(result, selection, Disk::new(), || {})
     }
 
@@ -222,22 +218,22 @@ impl Sandbox {
     }
 }
 
-pub(in crate::apply) fn apply_id(number: u32) -> ApplyId {
+pub(crate) fn apply_id(number: u32) -> ApplyId {
     ApplyId { job: "20261129-154512-aaaaaa".parse().unwrap(), number }
 }
 
-pub(in crate::apply) fn everything() -> Selection {
+pub(crate) fn everything() -> Selection {
     Selection::All { confirmed: vec![] }
 }
 
 /// A captured result: a change set and its contents.
-pub(in crate::apply) struct CapturedResult {
-    pub(in crate::apply) set: ChangeSet,
+pub(crate) struct CapturedResult {
+    pub(crate) set: ChangeSet,
     objects: BTreeMap<ObjectId, Vec<u8>>,
 }
 
 impl CapturedResult {
-    pub(in crate::apply) fn between(base: &Files, result: &Files) -> Self {
+    pub(crate) fn between(base: &Files, result: &Files) -> Self {
         let mut objects = BTreeMap::new();
         let mut entry = |node: Option<&Node>| {
             let (mode, bytes) = match node? {
@@ -264,7 +260,7 @@ impl CapturedResult {
         Self { set: ChangeSet { id, base_tree, changes, notes: vec![] }, objects }
     }
 
-    pub(in crate::apply) fn paths(&self) -> Vec<RepoPath> {
+    pub(crate) fn paths(&self) -> Vec<RepoPath> {
         self.set.changes.iter().map(|change| change.path.clone()).collect()
     }
 }
@@ -276,23 +272,23 @@ impl Contents for CapturedResult {
 }
 
 /// The kinds of obstacle, by path.
-pub(in crate::apply) fn obstacles(error: ApplyError) -> Vec<(String, ConflictKind)> {
+pub(crate) fn obstacles(error: ApplyError) -> Vec<(String, ConflictKind)> {
     let shown = format!("{error:?}");
     let conflicts: Vec<Conflict> = error.into_conflicts();
     assert!(!conflicts.is_empty(), "{shown}");
     conflicts.into_iter().map(|conflict| (conflict.path.path, conflict.kind)).collect()
 }
 
-pub(in crate::apply) fn set_bits(path: &Path, bits: u32) {
+pub(crate) fn set_bits(path: &Path, bits: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(bits)).unwrap();
 }
 
-pub(in crate::apply) fn bits(path: &Path) -> u32 {
+pub(crate) fn bits(path: &Path) -> u32 {
     path.symlink_metadata().unwrap().mode() & 0o7777
 }
 
 /// Everything below a directory.
-pub(in crate::apply) fn picture(top: &Path) -> Files {
+pub(crate) fn picture(top: &Path) -> Files {
     let mut picture = Files::new();
     let mut waiting = vec![top.to_owned()];
     while let Some(directory) = waiting.pop() {

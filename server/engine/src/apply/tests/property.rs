@@ -6,6 +6,7 @@ use pactify_core::RepoPath;
 use pactify_core::change::plan::Selection;
 use proptest::collection::btree_map;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use rustix::io::Errno;
 
 use super::super::disk::Disk;
@@ -67,7 +68,12 @@ fn any_case() -> impl Strategy<Value = (Files, Files, Files, Vec<bool>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 2_000,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn chosen_paths_hold_their_result_and_others_what_they_held_or_nothing_changed(
@@ -101,7 +107,12 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 2_000,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn apply_and_undo_are_nothing(
@@ -140,7 +151,12 @@ fn links_leave(files: &Files) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 24,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_whole_result_on_its_base_is_what_git_apply_makes(
