@@ -33,6 +33,10 @@ export interface ApplyParams {
   confirmSensitive?: PathName[];
   /** Merges that the person looked at and wants. */
   confirmMerges?: ShownMerge[];
+  /**
+   * Whether the person looked at the dangerous changes outside the job's tree and wants all of the result all the same.
+   */
+  confirmOutside?: boolean;
 }
 
 /** Which state of the repository a job starts from. */
@@ -341,6 +345,7 @@ export type FailureCode =
   | "stalePreview"
   | "applyConflict"
   | "nothingToApply"
+  | "outsideNotConfirmed"
   | "unsavedBuffers"
   | "pathRefused"
   | "storeBusy"
@@ -506,6 +511,8 @@ export interface JobDetail {
   finalMessage?: string;
   /** What went wrong, if something did. */
   error?: Failure;
+  /** What changed outside its tree while it ran, whoever did it: worst first. */
+  outside?: OutsideChange[];
   /** What to tell a person, once the job needs no more waiting. */
   ending?: Ending;
 }
@@ -617,6 +624,22 @@ export type Outcome =
   /** The result did not pass its verification commands. */
   | "verificationFailed";
 
+/** Something in the person's git directory that changed while a job ran. Nobody knows who did it. */
+export interface OutsideChange {
+  /** Its name within the job: attempt and number. */
+  id: string;
+  /** How much it matters. */
+  weight: Weight;
+  /** Where: a file below the git directory, a key of one, a ref. Safe to show. */
+  place: string;
+  /** What happened there, as a fragment that follows the place. Safe to show. */
+  what: string;
+  /** Whether it can be put back. */
+  restorable: boolean;
+  /** Whether it was put back. In a job's journal that is an event of its own. */
+  restored?: boolean;
+}
+
 /**
  * A `RepoPath` in JSON: `path` is for people, `pathBytes` (percent-encoded) is there when `path` alone would not lead
  * back to the bytes. Input needs one of the two; `pathBytes` wins.
@@ -640,6 +663,8 @@ export interface Preview {
   files: FileChange[];
   /** What the capture saw and left out, one sentence each. */
   notes: string[];
+  /** What changed outside the job's tree while it ran, whoever did it: worst first. */
+  outside?: OutsideChange[];
   /** The cursor of the next page, if there is one. */
   next?: string;
   /** With format `patch`: a patch that `git apply` takes. */
@@ -676,6 +701,42 @@ export interface PreviewParams {
    * true when the command came without an argument.
    */
   show?: boolean;
+}
+
+/** A change that was left alone. */
+export interface RefusedChange {
+  /** Its id. */
+  id: string;
+  /** Where. */
+  place: string;
+  /** Why. */
+  why: string;
+}
+
+/** Argument of `pactify.restoreOutside`. */
+export interface RestoreParams {
+  /** The job. */
+  jobId: string;
+  /** The ids of changes in `outside`; all that can be put back and are more than ordinary when absent. */
+  select?: string[];
+}
+
+/** A change that was put back. */
+export interface RestoredChange {
+  /** Its id. */
+  id: string;
+  /** Where. */
+  place: string;
+  /** What the person has to know about it. */
+  note?: string;
+}
+
+/** Result of `pactify.restoreOutside`. */
+export interface RestoredOutside {
+  /** What is as it was before the job: put back now, or already. */
+  restored: RestoredChange[];
+  /** What was left alone. */
+  refused: RefusedChange[];
 }
 
 /** Argument of `pactify.resume`. */
@@ -834,6 +895,15 @@ export interface WaitingView {
   since: string;
 }
 
+/** How much a change outside matters, worst first. */
+export type Weight =
+  /** git will start a program because of it, go elsewhere, or work no more. */
+  | "dangerous"
+  /** Worth a look. */
+  | "notable"
+  /** What a person's own work looks like. */
+  | "ordinary";
+
 /** Result of `pactify.openWorktree`. */
 export interface Worktree {
   /** The job's tree as a `file:` URI. */
@@ -852,6 +922,7 @@ export interface Requests {
   "pactify/job/content": { params: ContentParams; result: Content };
   "pactify/job/apply": { params: ApplyParams; result: Applied };
   "pactify/job/undo": { params: UndoParams; result: Undone };
+  "pactify/job/restoreOutside": { params: RestoreParams; result: RestoredOutside };
   "pactify/job/cancel": { params: JobParams; result: JobMoved };
   "pactify/job/discard": { params: JobParams; result: JobMoved };
   "pactify/job/resume": { params: ResumeParams; result: JobMoved };

@@ -156,6 +156,7 @@ pub enum FailureCode {
     StalePreview,
     ApplyConflict,
     NothingToApply,
+    OutsideNotConfirmed,
     UnsavedBuffers,
     PathRefused,
     StoreBusy,
@@ -184,6 +185,7 @@ impl FailureCode {
             | C::RefusedInsideJob
             | C::WrongState
             | C::StalePreview
+            | C::OutsideNotConfirmed
             | C::StoreBusy
             | C::StoreNewer
             | C::SandboxUnavailable => 3,

@@ -13,6 +13,7 @@ pub mod change;
 pub mod config;
 pub mod display;
 pub mod failure;
+pub mod fingerprint;
 pub mod harness;
 pub mod id;
 pub mod job;

@@ -9,6 +9,7 @@
 //! - [`checkout_form`]: what a checkout holds for stored contents (line endings, encodings), and back.
 //! - [`objects`]: contents by id. [`merge`]: three texts made one.
 //! - [`accepted`]: what the person took of a result so far, as a tree of our own.
+//! - [`scratch`]: questions about the person's objects and refs that only git can answer.
 //! - [`export`]: a result as a patch, or as a branch of the person's repository.
 //!
 //! Which tool does what: git2 reads and writes objects, where it knows the repository's format; the git program does
@@ -26,6 +27,7 @@ pub mod merge;
 pub mod objects;
 pub mod places;
 pub mod prepare;
+pub mod scratch;
 pub mod snapshot;
 
 mod command;
@@ -53,6 +55,7 @@ pub use self::examine::Examined;
 pub use self::objects::Objects;
 pub use self::places::Places;
 pub use self::prepare::{Notice, Prepared, Wanted};
+pub use self::scratch::Scratch;
 pub use self::snapshot::{Buffer, Snapshot, Source};
 pub use self::version::Version;
 

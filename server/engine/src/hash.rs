@@ -100,6 +100,11 @@ pub(crate) fn sha256(
     }
 }
 
+/// The SHA-256 of bytes, in hex.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    hex(&sha2::Sha256::digest(bytes))
+}
+
 /// Lower-case digits, two a byte.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;

@@ -17,12 +17,14 @@ mod lines;
 mod slots;
 mod space;
 mod turn;
+mod watch;
 mod wire;
 
 use std::borrow::Cow;
 
 use pactify_core::brief::{self, Brief};
 use pactify_core::config::Settings;
+use pactify_core::fingerprint::SharedState;
 use pactify_core::job::JobSpec;
 use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord};
 use pactify_core::job::state::{JobState, Phase};
@@ -61,6 +63,8 @@ pub(crate) struct Host {
     redactor: Redactor,
     wire: WireLog,
     leftovers: Vec<String>,
+    /// What the job shares with the person, as it was before anything ran.
+    watched: Option<SharedState>,
     cancel: Cancel,
     sender: mpsc::Sender<Event>,
     inbox: mpsc::Receiver<Event>,
@@ -95,6 +99,7 @@ impl Host {
             redactor: Redactor::new(secrets),
             wire: WireLog::to(wire),
             leftovers: Vec::new(),
+            watched: None,
             cancel: Cancel::No,
             sender,
             inbox,

@@ -12,6 +12,7 @@ mod dispose;
 mod doctor;
 mod merge;
 mod offer;
+mod outside;
 mod patch_file;
 mod preview;
 mod prune;

@@ -10,6 +10,7 @@ mod causes;
 pub mod config;
 pub mod disk;
 pub mod env;
+pub mod fingerprint;
 pub mod git;
 pub mod harness;
 pub mod host;
@@ -22,3 +23,4 @@ pub mod store;
 pub mod tree;
 
 mod hash;
+mod walk;

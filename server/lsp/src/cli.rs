@@ -20,6 +20,7 @@ mod list;
 mod output;
 mod place;
 mod prune;
+mod restore;
 mod resume;
 mod retry;
 mod run;
@@ -81,6 +82,7 @@ enum Command {
     Undo(undo::Args),
     Discard(discard::Args),
     Prune(prune::Args),
+    Restore(restore::Args),
     Cancel(cancel::Args),
     Resume(resume::Args),
     Retry(retry::Args),
@@ -148,6 +150,7 @@ impl Command {
             Self::Undo(args) => args.run(terminal),
             Self::Discard(args) => args.run(terminal),
             Self::Prune(args) => args.run(terminal),
+            Self::Restore(args) => args.run(terminal),
             Self::Cancel(args) => args.run(terminal),
             Self::Resume(args) => args.run(terminal),
             Self::Retry(args) => args.run(terminal),
@@ -171,6 +174,7 @@ impl Command {
             | Self::Undo(undo::Args { json, .. })
             | Self::Discard(discard::Args { json, .. })
             | Self::Prune(prune::Args { json, .. })
+            | Self::Restore(restore::Args { json, .. })
             | Self::Cancel(cancel::Args { json, .. })
             | Self::Resume(resume::Args { json, .. })
             | Self::Retry(retry::Args { json, .. })

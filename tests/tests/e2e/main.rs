@@ -8,5 +8,6 @@ mod editors;
 mod hostile;
 mod hosts;
 mod kit;
+mod outside;
 mod skew;
 mod transport;

@@ -22,6 +22,7 @@ local M = {}
 ---@field select? pactify.Selected[] Only these paths, or parts of them; all of it when absent.
 ---@field confirmSensitive? pactify.PathName[] Sensitive paths and links that the person looked at and wants.
 ---@field confirmMerges? pactify.ShownMerge[] Merges that the person looked at and wants.
+---@field confirmOutside? boolean Whether the person looked at the dangerous changes outside the job's tree and wants all of the result all the same.
 
 --- Which state of the repository a job starts from.
 ---@alias pactify.BaseKind
@@ -219,6 +220,7 @@ local M = {}
 ---| 'stalePreview'
 ---| 'applyConflict'
 ---| 'nothingToApply'
+---| 'outsideNotConfirmed'
 ---| 'unsavedBuffers'
 ---| 'pathRefused'
 ---| 'storeBusy'
@@ -316,6 +318,7 @@ local M = {}
 ---@field changeSet? string The name of the captured result; an apply must repeat it.
 ---@field finalMessage? string The agent's last words.
 ---@field error? pactify.Failure What went wrong, if something did.
+---@field outside? pactify.OutsideChange[] What changed outside its tree while it ran, whoever did it: worst first.
 ---@field ending? pactify.Ending What to tell a person, once the job needs no more waiting.
 
 --- The notification `pactify/job/event`.
@@ -379,6 +382,15 @@ local M = {}
 ---| 'noResult' # The harness ended without saying that its turn was complete.
 ---| 'verificationFailed' # The result did not pass its verification commands.
 
+--- Something in the person's git directory that changed while a job ran. Nobody knows who did it.
+---@class pactify.OutsideChange
+---@field id string Its name within the job: attempt and number.
+---@field weight pactify.Weight How much it matters.
+---@field place string Where: a file below the git directory, a key of one, a ref. Safe to show.
+---@field what string What happened there, as a fragment that follows the place. Safe to show.
+---@field restorable boolean Whether it can be put back.
+---@field restored? boolean Whether it was put back. In a job's journal that is an event of its own.
+
 --- A `RepoPath` in JSON: `path` is for people, `pathBytes` (percent-encoded) is there when `path` alone would not lead
 --- back to the bytes. Input needs one of the two; `pathBytes` wins.
 ---@class pactify.PathName
@@ -392,6 +404,7 @@ local M = {}
 ---@field totals pactify.Totals How much changed, over all pages.
 ---@field files pactify.FileChange[] The files of this page; sensitive ones come first.
 ---@field notes string[] What the capture saw and left out, one sentence each.
+---@field outside? pactify.OutsideChange[] What changed outside the job's tree while it ran, whoever did it: worst first.
 ---@field next? string The cursor of the next page, if there is one.
 ---@field patch? string With format `patch`: a patch that `git apply` takes.
 ---@field truncated boolean Whether the patch or some hunks were cut short.
@@ -411,6 +424,28 @@ local M = {}
 ---@field cursor? string The `next` of the page before.
 ---@field limit? integer At most this many files: 500 when absent, 5000 at most.
 ---@field show? boolean Whether the server shows it as a patch document, where the client can show documents. For editors without a plugin; true when the command came without an argument.
+
+--- A change that was left alone.
+---@class pactify.RefusedChange
+---@field id string Its id.
+---@field place string Where.
+---@field why string Why.
+
+--- Argument of `pactify.restoreOutside`.
+---@class pactify.RestoreParams
+---@field jobId string The job.
+---@field select? string[] The ids of changes in `outside`; all that can be put back and are more than ordinary when absent.
+
+--- A change that was put back.
+---@class pactify.RestoredChange
+---@field id string Its id.
+---@field place string Where.
+---@field note? string What the person has to know about it.
+
+--- Result of `pactify.restoreOutside`.
+---@class pactify.RestoredOutside
+---@field restored pactify.RestoredChange[] What is as it was before the job: put back now, or already.
+---@field refused pactify.RefusedChange[] What was left alone.
 
 --- Argument of `pactify.resume`.
 ---@class pactify.ResumeParams
@@ -512,6 +547,12 @@ local M = {}
 ---@field title string One line for people.
 ---@field since string When it was asked.
 
+--- How much a change outside matters, worst first.
+---@alias pactify.Weight
+---| 'dangerous' # git will start a program because of it, go elsewhere, or work no more.
+---| 'notable' # Worth a look.
+---| 'ordinary' # What a person's own work looks like.
+
 --- Result of `pactify.openWorktree`.
 ---@class pactify.Worktree
 ---@field worktree string The job's tree as a `file:` URI.
@@ -525,6 +566,7 @@ M.request = {
   content = 'pactify/job/content',
   apply = 'pactify/job/apply',
   undo = 'pactify/job/undo',
+  restore_outside = 'pactify/job/restoreOutside',
   cancel = 'pactify/job/cancel',
   discard = 'pactify/job/discard',
   resume = 'pactify/job/resume',
@@ -545,6 +587,7 @@ M.command = {
   content = 'pactify.content',
   apply = 'pactify.apply',
   undo = 'pactify.undo',
+  restore_outside = 'pactify.restoreOutside',
   cancel = 'pactify.cancel',
   discard = 'pactify.discard',
   resume = 'pactify.resume',

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::Isolation;
 use super::outcome::{Deadline, Outcome};
 use crate::change::Totals;
+use crate::fingerprint::OutsideChange;
 use crate::{AbsPath, AttemptNo, ChangeSetId, Failure, FailureCode, ObjectId, Seq, display};
 
 /// One event, with its place and time.
@@ -204,6 +205,34 @@ pub enum Known {
     Discarded,
     /// The tree went to make room; the result stays.
     TreeRemoved,
+    /// What the job shares with the person's checkout was looked at, before anything of the attempt ran.
+    OutsideRecorded {
+        /// The digest of the record.
+        digest: String,
+    },
+    /// Something outside the job's tree changed while the attempt ran, whoever did it.
+    OutsideChanges {
+        /// The attempt that the records are of: this one, or the one that a recovery repairs.
+        of: AttemptNo,
+        /// What changed, worst first, bounded.
+        changes: Vec<OutsideChange>,
+        /// How many more changes there are.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        more: u64,
+        /// The digest of the record of before.
+        before: String,
+        /// The digest of the record of after.
+        after: String,
+    },
+    /// Changes outside were put back.
+    OutsideRestored {
+        /// Their ids.
+        ids: Vec<String>,
+    },
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Known {
@@ -225,6 +254,10 @@ impl Known {
                 let failure = failure.iter_mut().flat_map(|failure| [&mut failure.message, &mut failure.next]);
                 failure.chain(final_message).collect()
             }
+            // Values of the person's configuration, and names that a process chose.
+            Self::OutsideChanges { changes, .. } => {
+                changes.iter_mut().flat_map(|change| [&mut change.place, &mut change.what]).collect()
+            }
             // Our own facts, ids and paths.
             Self::AttemptStarted { .. }
             | Self::TreeReady { .. }
@@ -236,6 +269,8 @@ impl Known {
             | Self::VerificationStarted
             | Self::Applied { .. }
             | Self::Undone { .. }
+            | Self::OutsideRecorded { .. }
+            | Self::OutsideRestored { .. }
             | Self::Discarded
             | Self::TreeRemoved => Vec::new(),
         }
@@ -369,6 +404,7 @@ impl Event {
                     | Known::FilesTouched { .. }
                     | Known::ToolUsed { .. }
                     | Known::Notice { .. }
+                    | Known::OutsideRecorded { .. }
                     | Known::Usage { .. }
             ),
         }

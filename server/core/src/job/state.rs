@@ -5,11 +5,14 @@
 //! and counted. Whether a host is alive is not in the journal: [`JobState::seen`] adds it, and a state that needs
 //! a host which is gone is *lost* — derived by each reader, written by none.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::event::{AttemptReason, HostRecord, Known, ProcessRecord, Record, ResultRecord, TreeRecord, Usage};
 use super::outcome::{Disposition, Outcome};
+use crate::fingerprint::{OutsideChange, Weight};
 use crate::{AttemptNo, Failure, ObjectId, Seq};
 
 /// Where an attempt stands.
@@ -74,6 +77,12 @@ pub struct JobState {
     pub accepted: Option<ObjectId>,
     /// The job's tree, from the first attempt that made one until a discard or a prune.
     pub tree: Option<TreeRecord>,
+    /// What the latest attempt shares with the person, as it was before the attempt; `None` once that was compared.
+    pub watched: Option<Watched>,
+    /// What changed outside the tree, an entry for each attempt in which something did.
+    pub outside: Vec<OutsideSeen>,
+    /// The ids of changes outside that were put back.
+    pub put_back: BTreeSet<String>,
     /// What the agent is doing, in a few words.
     pub activity: Option<String>,
     /// What a person should know, newest last, bounded.
@@ -86,6 +95,30 @@ pub struct JobState {
     pub last: Seq,
     /// Records that did not fit where they stood.
     pub ignored: u64,
+}
+
+/// A record of what an attempt shares with the person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// The attempt.
+    pub of: AttemptNo,
+    /// The record's digest.
+    pub digest: String,
+}
+
+/// What changed outside the tree while an attempt ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutsideSeen {
+    /// The attempt.
+    pub of: AttemptNo,
+    /// Worst first, bounded.
+    pub changes: Vec<OutsideChange>,
+    /// How many more there are.
+    pub more: u64,
+    /// The digest of the record of before.
+    pub before: String,
+    /// And of the one of after.
+    pub after: String,
 }
 
 /// The latest attempt.
@@ -234,6 +267,22 @@ impl JobState {
         self.attempt.as_ref().map_or(AttemptNo::FIRST, |attempt| attempt.number.next())
     }
 
+    /// Everything that changed outside the tree, worst first, with what was put back marked.
+    pub fn outside_changes(&self) -> Vec<OutsideChange> {
+        let mut changes: Vec<_> = self.outside.iter().flat_map(|seen| seen.changes.iter().cloned()).collect();
+        for change in &mut changes {
+            change.restored = self.put_back.contains(&change.id);
+        }
+        changes.sort_by_key(|change| change.weight);
+        changes
+    }
+
+    /// Whether something dangerous changed outside the tree and was not put back.
+    pub fn has_danger_outside(&self) -> bool {
+        let dangerous = |change: &OutsideChange| change.weight == Weight::Dangerous && !change.restored;
+        self.outside_changes().iter().any(dangerous)
+    }
+
     /// The disposition of a result that nobody applied whole.
     fn undecided(&self) -> Disposition {
         match (&self.accepted, &self.result) {
@@ -289,6 +338,7 @@ impl JobState {
             Known::AttemptEnded { .. } => {
                 self.ended_at = Some(record.at);
                 self.activity = None;
+                self.watched = None;
             }
             Known::Applied { apply, complete, accepted, .. } => {
                 self.applies = self.applies.max(*apply);
@@ -306,6 +356,15 @@ impl JobState {
                 self.tree = None;
             }
             Known::TreeRemoved => self.tree = None,
+            Known::OutsideRecorded { digest } => {
+                self.watched = Some(Watched { of: record.attempt, digest: digest.clone() });
+            }
+            Known::OutsideChanges { of, changes, more, before, after } => {
+                self.watched = None;
+                let (before, after) = (before.clone(), after.clone());
+                self.outside.push(OutsideSeen { of: *of, changes: changes.clone(), more: *more, before, after });
+            }
+            Known::OutsideRestored { ids } => self.put_back.extend(ids.iter().cloned()),
             Known::Notice { text, .. } => {
                 const KEPT: usize = 32;
                 if !self.notices.contains(text) && self.notices.len() < KEPT {
@@ -364,7 +423,11 @@ fn trigger(known: &Known) -> Trigger {
         Known::PermissionAnswered { .. } => Trigger::Answer,
         Known::VerificationStarted => Trigger::Verify,
         Known::AttemptEnded { .. } => Trigger::End,
-        Known::Applied { .. } | Known::Undone { .. } | Known::Discarded | Known::TreeRemoved => Trigger::Dispose,
+        Known::Applied { .. }
+        | Known::Undone { .. }
+        | Known::Discarded
+        | Known::TreeRemoved
+        | Known::OutsideRestored { .. } => Trigger::Dispose,
         Known::TreeReady { .. }
         | Known::SessionStarted { .. }
         | Known::Message { .. }
@@ -379,6 +442,8 @@ fn trigger(known: &Known) -> Trigger {
         | Known::DeadlinePassed { .. }
         | Known::HarnessExited { .. }
         | Known::Swept { .. }
+        | Known::OutsideRecorded { .. }
+        | Known::OutsideChanges { .. }
         | Known::Captured { .. } => Trigger::Report,
     }
 }

@@ -25,6 +25,7 @@ pub const ALL: &[Command] = &[
     command("pactify.content", "pactify/job/content", "ContentParams", &["Content"]),
     command("pactify.apply", "pactify/job/apply", "ApplyParams", &["Applied"]),
     command("pactify.undo", "pactify/job/undo", "UndoParams", &["Undone"]),
+    command("pactify.restoreOutside", "pactify/job/restoreOutside", "RestoreParams", &["RestoredOutside"]),
     command("pactify.cancel", "pactify/job/cancel", "JobParams", &["JobMoved"]),
     command("pactify.discard", "pactify/job/discard", "JobParams", &["JobMoved"]),
     command("pactify.resume", "pactify/job/resume", "ResumeParams", &["JobMoved"]),

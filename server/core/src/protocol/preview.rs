@@ -3,6 +3,7 @@
 use super::{ExportForm, PreviewFormat, Side};
 use crate::change::sensitive::Tier;
 use crate::change::{ChangeKind, EntryMode, Totals};
+use crate::fingerprint::OutsideChange;
 use crate::path::PathName;
 
 wire! {
@@ -43,6 +44,9 @@ wire! {
         pub files: Vec<FileChange>,
         /// What the capture saw and left out, one sentence each.
         pub notes: Vec<String>,
+        /// What changed outside the job's tree while it ran, whoever did it: worst first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub outside: Vec<OutsideChange>,
         /// The cursor of the next page, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub next: Option<String>,

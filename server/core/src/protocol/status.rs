@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::Ending;
 use crate::Failure;
 use crate::change::Totals;
+use crate::fingerprint::OutsideChange;
 use crate::job::BaseKind;
 use crate::job::access::Access;
 use crate::job::event::Usage;
@@ -140,6 +141,9 @@ wire! {
         /// What went wrong, if something did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub error: Option<Failure>,
+        /// What changed outside its tree while it ran, whoever did it: worst first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub outside: Vec<OutsideChange>,
         /// What to tell a person, once the job needs no more waiting.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub ending: Option<Ending>,

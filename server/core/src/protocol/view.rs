@@ -47,6 +47,7 @@ pub fn detail(summary: JobSummary, spec: &JobSpec, state: &JobState) -> JobDetai
         change_set: state.result.as_ref().map(|result| result.change_set.to_string()),
         final_message: ended.and_then(|ended| ended.final_message.clone()),
         error: ended.and_then(|ended| ended.failure.clone()),
+        outside: state.outside_changes(),
         ending: None,
     };
     if matches!(detail.summary.state, SeenState::Finished | SeenState::Lost) {

@@ -9,6 +9,7 @@ use super::view::totals_line;
 use super::{EventView, JobDetail, JobSummary};
 use crate::Failure;
 use crate::display::{headline, neutral};
+use crate::fingerprint::{OutsideChange, Weight};
 use crate::job::access::Access;
 use crate::job::event::{AttemptReason, Event, ExitRecord, Known};
 use crate::job::outcome::{Deadline, Disposition, Outcome};
@@ -111,6 +112,19 @@ pub fn ending(job: &JobDetail) -> Ending {
         };
     }
     let changed = changes.filter(|totals| totals.files > 0);
+    if matches!(outcome, Some(Outcome::Succeeded | Outcome::NoChanges))
+        && let danger =
+            job.outside.iter().filter(|change| change.weight == Weight::Dangerous && !change.restored).count()
+        && danger > 0
+    {
+        let done = changed.map_or_else(|| "finished".to_owned(), |totals| format!("changed {}", totals_line(totals)));
+        let plural = if danger == 1 { "" } else { "s" };
+        return Ending {
+            tone: Tone::Bad,
+            what: format!("{done}, with {danger} dangerous change{plural} outside the worktree"),
+            next: format!("look at them, and put them back, with `pactify sub restore {id} --list`"),
+        };
+    }
     match (outcome, changed) {
         (Some(Outcome::Succeeded), Some(totals)) => Ending {
             tone: Tone::Good,
@@ -181,12 +195,32 @@ pub fn event(event: &EventView) -> Option<String> {
         Known::Undone { apply, .. } => format!("apply {apply} was undone"),
         Known::Discarded => "discarded".to_owned(),
         Known::TreeRemoved => "its tree was removed to make room".to_owned(),
+        Known::OutsideChanges { changes, more, .. } => outside(&changes, more),
+        Known::OutsideRestored { ids } => format!("put back {} changes outside the worktree", ids.len()),
         Known::SessionStarted { .. }
         | Known::Reasoning { .. }
         | Known::CommandEnded { .. }
         | Known::Usage { .. }
+        | Known::OutsideRecorded { .. }
         | Known::Swept { .. } => return None,
     })
+}
+
+/// What changed outside a job's tree, in one sentence that accuses nobody.
+pub fn outside(changes: &[OutsideChange], more: u64) -> String {
+    const NAMED: usize = 3;
+    let told = changes.iter().filter(|change| change.weight != Weight::Ordinary);
+    let told: Vec<&OutsideChange> =
+        if told.clone().next().is_some() { told.collect() } else { changes.iter().collect() };
+    let mut named: Vec<String> =
+        told.iter().take(NAMED).map(|change| headline(&format!("{} {}", change.place, change.what), 160)).collect();
+    let more = more + told.len().saturating_sub(NAMED) as u64;
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    let dangerous = changes.iter().any(|change| change.weight == Weight::Dangerous);
+    let where_ = if dangerous { "dangerous changes outside the worktree" } else { "outside the worktree" };
+    format!("while the job ran, {where_}: {}", named.join("; "))
 }
 
 fn failed(outcome: Outcome, failure: Option<&Failure>) -> Ending {

@@ -11,7 +11,7 @@ use pactify_core::{Failure, FailureCode};
 
 use super::drive::{Driven, LEFTOVERS, drive};
 use super::turn::{self, Turn};
-use super::{Host, HostError, leftovers, slots};
+use super::{Host, HostError, leftovers, slots, watch};
 use crate::causes::with_causes;
 use crate::git::{Git, Stage};
 use crate::journal::JournalError;
@@ -65,6 +65,7 @@ pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
     let named = |record: Option<&ProcessRecord>| record.and_then(|record| ProcessIdentity::try_from(record).ok());
     let left = JobTree::left_by(Marker::of(host.job()), named(old_host), named(leader));
     let dead = host.away(move || left.sweep(LEFTOVERS)).await?;
+    watch::end(host).await?;
     let mut work = Work::not_begun();
     let had_tree = tree.is_some();
     match swept(host, dead)? {
@@ -91,12 +92,16 @@ async fn work(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
     if host.cancelled() {
         return Ok(Work::not_begun());
     }
+    if let Err(failure) = watch::begin(host).await? {
+        return Ok(Work::failed(failure));
+    }
     let running = match turn::start(host, turn).await? {
         Ok(Some(running)) => running,
         Ok(None) => return Ok(Work::not_begun()),
         Err(failure) => return Ok(Work::failed(failure)),
     };
     let Driven { conclusion, deadline, failure, dead } = drive(host, running).await;
+    watch::end(host).await?;
     let mut work = Work { conclusion, deadline, failure, changes: None };
     match swept(host, dead)? {
         Ok(dead) => capture(host, dead, tree, &mut work).await?,

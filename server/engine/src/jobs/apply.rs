@@ -23,6 +23,7 @@ use pactify_core::{AbsPath, Failure, FailureCode, JobId, ObjectId, RepoPath};
 use super::dispose::BUSY;
 use super::merge::Merging;
 use super::offer::{Chosen, Offer};
+use super::outside::refuse_unless_settled;
 use super::preview::Captured;
 use super::{Jobs, invalid, job_id};
 use crate::apply::unsaved::unsaved;
@@ -38,6 +39,7 @@ impl Jobs {
         let wish = Wish::read(params)?;
         let mut journal = self.own(&job, "apply")?;
         refuse_discarded(&job, &journal)?;
+        refuse_unless_settled(&journal, params)?;
 
         let lock = RepositoryLock::acquire(self.store(), &journal.spec().repository, BUSY)?;
         self.settle(&mut journal, &lock)?;

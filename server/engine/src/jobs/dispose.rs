@@ -13,6 +13,7 @@ use pactify_core::{AbsPath, Failure, FailureCode, JobId, display};
 
 use super::{Jobs, invalid, job_id};
 use crate::causes::with_causes;
+use crate::fingerprint;
 use crate::git::Places;
 use crate::host::control::{self, Reply, Request};
 use crate::host::{self, Errand};
@@ -84,6 +85,7 @@ impl Jobs {
             let trash = Trash::open(self.store().home())?;
             self.take_tree(&journal, &trash)?;
             self.release(&journal, &Places::from(journal.lock().job()))?;
+            trash.take(&journal.lock().job().path().join(fingerprint::DIRECTORY))?;
             journal.append(self.env().now(), attempt, Known::Discarded)?;
             self.forget_applies(&repository, &journal, job);
             self.remove_patch_file(job)?;

@@ -10,6 +10,7 @@ use std::time::Instant;
 use pactify_core::change::hunk::{self, Group};
 use pactify_core::change::sensitive::{Tier, tier};
 use pactify_core::change::{Change, ChangeSet, Entry, EntryMode, Note, Totals};
+use pactify_core::fingerprint::OutsideChange;
 use pactify_core::job::state::SeenState;
 use pactify_core::job::{JobSpec, RepositoryRecord};
 use pactify_core::path::PathName;
@@ -67,6 +68,7 @@ impl Jobs {
             totals: result.totals,
             files,
             notes: result.set.notes.iter().map(note).collect(),
+            outside: result.outside.clone(),
             next: page.next,
             patch,
             truncated,
@@ -132,6 +134,7 @@ impl Jobs {
             accepted_entries: BTreeMap::new(),
             capture,
             spec,
+            outside: snapshot.state.outside_changes(),
         };
         if let Some(accepted) = result.accepted.as_ref().filter(|accepted| **accepted != record.base_tree) {
             let places = Places::from(&directory);
@@ -328,6 +331,7 @@ pub(super) struct Captured {
     pub(super) accepted_entries: BTreeMap<RepoPath, Option<Entry>>,
     pub(super) capture: AbsPath,
     pub(super) spec: Arc<JobSpec>,
+    pub(super) outside: Vec<OutsideChange>,
 }
 
 impl Captured {

@@ -30,8 +30,8 @@ impl Landed {
         let confirm_sensitive =
             self.captured.change_set.changes.iter().map(|change| change.path.clone().into()).collect();
         let change_set = self.change_set().into();
-        let (select, confirm_merges) = (None, vec![]);
-        let params = ApplyParams { job_id: self.id(), change_set, select, confirm_sensitive, confirm_merges };
+        let (select, confirm_merges, confirm_outside, job_id) = (None, vec![], false, self.id());
+        let params = ApplyParams { job_id, change_set, select, confirm_sensitive, confirm_merges, confirm_outside };
         self.jobs().apply(&params)
     }
 

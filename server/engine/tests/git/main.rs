@@ -9,6 +9,7 @@ mod formats;
 mod hostile;
 mod landed;
 mod ordinary;
+mod outside;
 mod parts;
 mod populate;
 mod refusals;

@@ -330,17 +330,17 @@ impl Job {
     }
 }
 
-fn new_id() -> JobId {
+pub(crate) fn new_id() -> JobId {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     JobId::compose(at(), number * 7919 + std::process::id())
 }
 
-fn at() -> jiff::Timestamp {
+pub(crate) fn at() -> jiff::Timestamp {
     "2026-11-29T16:00:00Z".parse().unwrap()
 }
 
-fn spec(id: JobId, isolation: Isolation, repository: RepositoryRecord, base: Base) -> JobSpec {
+pub(crate) fn spec(id: JobId, isolation: Isolation, repository: RepositoryRecord, base: Base) -> JobSpec {
     JobSpec {
         format: SPEC_FORMAT,
         id,

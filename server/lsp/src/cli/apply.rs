@@ -32,6 +32,9 @@ pub(super) struct Args {
     /// A sensitive path that you looked at and want; may be given several times
     #[arg(long, value_name = "PATH")]
     confirm: Vec<OsString>,
+    /// Apply everything although something dangerous changed outside the job's tree
+    #[arg(long)]
+    confirm_outside: bool,
     /// Don't ask
     #[arg(long, short)]
     yes: bool,
@@ -70,7 +73,8 @@ impl Args {
         let select = chosen.into_iter().map(|path| Selected { path, groups: None }).collect::<Vec<_>>();
         let select = (!select.is_empty()).then_some(select);
         let (job_id, change_set, confirm_merges) = (job.to_string(), preview.change_set, vec![]);
-        let params = ApplyParams { job_id, change_set, select, confirm_sensitive, confirm_merges };
+        let confirm_outside = self.confirm_outside;
+        let params = ApplyParams { job_id, change_set, select, confirm_sensitive, confirm_merges, confirm_outside };
         let applied = terminal.jobs.apply(&params)?;
         if self.json {
             output.json(&applied);

@@ -5,9 +5,10 @@ use std::os::unix::ffi::OsStringExt as _;
 
 use pactify_core::change::ChangeKind;
 use pactify_core::change::sensitive::Tier;
+use pactify_core::fingerprint::Weight;
 use pactify_core::path::PathName;
 use pactify_core::protocol::view::totals_line;
-use pactify_core::protocol::{FileChange, Preview, PreviewFormat, PreviewParams};
+use pactify_core::protocol::{FileChange, Preview, PreviewFormat, PreviewParams, words};
 use pactify_core::{Failure, FailureCode, JobId, RepoPath};
 
 use super::output::{BAD, CARE, FAINT, GOOD, Output, PLAIN, STRONG};
@@ -111,6 +112,16 @@ pub(super) fn print_summary(output: &Output, preview: &Preview) {
         output.note(&format!("note: {note}"));
     }
     output.styled(&[(&totals_line(preview.totals), STRONG)]);
+    tell_outside(output, preview);
+}
+
+/// What changed outside the job's tree: at the end, where it is read.
+fn tell_outside(output: &Output, preview: &Preview) {
+    let told: Vec<_> = preview.outside.iter().filter(|change| change.weight != Weight::Ordinary).cloned().collect();
+    if !told.is_empty() {
+        output.note(&words::outside(&told, 0));
+        output.note(&format!("see `pactify sub restore {} --list`", preview.job_id));
+    }
 }
 
 fn print_file(output: &Output, file: &FileChange) {
@@ -157,4 +168,5 @@ fn print_patch(output: &Output, preview: &Preview) {
     for note in &preview.notes {
         output.note(&format!("note: {note}"));
     }
+    tell_outside(output, preview);
 }

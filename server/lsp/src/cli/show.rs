@@ -5,6 +5,7 @@ use pactify_core::protocol::{JobDetail, JobStatus, words};
 
 use super::list::age;
 use super::output::{FAINT, STRONG, style_of};
+use super::restore::print_outside;
 use super::target::JobName;
 use super::{DONE, Ended, Terminal};
 
@@ -47,6 +48,10 @@ fn print(terminal: &Terminal, detail: &JobDetail) {
     let ending = words::ending(detail);
     output.styled(&[(&format!("\n{}", ending.what), style_of(ending.tone))]);
     output.text(&ending.next);
+    if !detail.outside.is_empty() {
+        output.styled(&[("\nChanged outside the worktree while it ran", STRONG)]);
+        print_outside(output, &detail.outside);
+    }
     output.styled(&[("\nBrief", STRONG)]);
     output.text(detail.brief.trim_end());
     if let Some(message) = &detail.final_message {

@@ -15,6 +15,7 @@ mod events;
 mod export;
 mod harnesses;
 mod open_worktree;
+mod restore_outside;
 mod resume;
 mod retry;
 mod status;
@@ -49,6 +50,7 @@ const RUN: &[(&str, Run)] = &[
     (export::NAME, |context, arguments| Box::pin(export::run(context, arguments))),
     (harnesses::NAME, |context, arguments| Box::pin(harnesses::run(context, arguments))),
     (open_worktree::NAME, |context, arguments| Box::pin(open_worktree::run(context, arguments))),
+    (restore_outside::NAME, |context, arguments| Box::pin(restore_outside::run(context, arguments))),
     (resume::NAME, |context, arguments| Box::pin(resume::run(context, arguments))),
     (retry::NAME, |context, arguments| Box::pin(retry::run(context, arguments))),
     (status::NAME, |context, arguments| Box::pin(status::run(context, arguments))),

@@ -1,7 +1,10 @@
 //! What a job's tree has in the person's repository: made when it is prepared, ended when the job is given up.
 
-use pactify_core::ObjectId;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
 use pactify_core::job::RepositoryRecord;
+use pactify_core::{ObjectId, RepoPath};
 
 use crate::git::command::{Call, Place, Verb};
 use crate::git::error::GitError;
@@ -22,6 +25,29 @@ impl Git {
         let ours = repository.common_dir.join("refs").join("pactify");
         let _ = rustix::fs::unlinkat(rustix::fs::CWD, ours.as_path(), rustix::fs::AtFlags::REMOVEDIR);
         Ok(())
+    }
+
+    /// Points a ref of the person's repository at `to` if it names `from` (nothing, where it must not exist), with an entry
+    /// in its log and without any hook; or returns what git said against it.
+    ///
+    /// # Errors
+    /// When git cannot be run.
+    pub fn move_ref(
+        &self,
+        repository: &RepositoryRecord,
+        name: &RepoPath,
+        to: &ObjectId,
+        from: Option<&ObjectId>,
+        message: &str,
+    ) -> Result<Result<(), String>, GitError> {
+        let none = "0".repeat(to.as_str().len());
+        let from = from.map_or(none.as_str(), ObjectId::as_str);
+        let name = OsStr::from_bytes(name.as_bytes());
+        let shared = shared(repository);
+        let call = Call::new(Verb::UpdateRef, Place::Person(&shared))
+            .args(["--no-deref", "--create-reflog", "-m", message])
+            .args([name, to.as_str().as_ref(), from.as_ref()]);
+        Ok(self.try_run(&call)?.map(drop))
     }
 
     /// Ends what a job's tree has in the person's repository: the ref that keeps its base, and a linked tree's

@@ -90,6 +90,7 @@ impl World {
             accepted_entries: self.accepted.clone(),
             capture: store().capture.clone(),
             spec: Arc::new(spec),
+            outside: Vec::new(),
         };
         let (mut offer, form) = (Offer::of(&captured), CheckoutForm::plain());
         let plan = plan(&mut offer, &form, Wish::read(params)?, vec![])?;
@@ -132,6 +133,7 @@ impl World {
             select: None,
             confirm_sensitive: vec![],
             confirm_merges: vec![],
+            confirm_outside: false,
         }
     }
 }

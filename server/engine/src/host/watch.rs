@@ -1,0 +1,78 @@
+//! The watch over what the job shares with the person: looked at before anything runs, compared when everything is dead.
+//!
+//! What was seen is on disk and its digest in the journal, so that a recovery compares as well; while the host lives, what
+//! it remembers counts, and not what lies on the disk. A comparison that cannot be made is told, never taken for "nothing
+//! changed", but it does not take the job's result from the person.
+
+use pactify_core::fingerprint::Weight;
+use pactify_core::job::event::Known;
+use pactify_core::protocol::words;
+use pactify_core::{AttemptNo, Failure};
+
+use super::{Host, HostError};
+use crate::fingerprint::{FingerprintError, Outside, Watch};
+use crate::git::Git;
+
+/// Looks, and remembers.
+pub(super) async fn begin(host: &mut Host) -> Result<Result<(), Failure>, HostError> {
+    let (env, spec, job, attempt) = (host.env().clone(), host.spec().clone(), host.dir().clone(), host.attempt);
+    let jobs = host.store.jobs();
+    let begun = host
+        .away(move || -> Result<_, Failure> {
+            let git = Git::find(&env)?;
+            Ok(Watch::of(&git, &job, &spec, &jobs)?.begin(attempt)?)
+        })
+        .await?;
+    match begun {
+        Err(failure) => Ok(Err(failure)),
+        Ok((state, digest)) => {
+            host.record(Known::OutsideRecorded { digest })?;
+            host.watched = Some(state);
+            Ok(Ok(()))
+        }
+    }
+}
+
+/// Looks again, and records what changed since.
+pub(super) async fn end(host: &mut Host) -> Result<(), HostError> {
+    let remembered = host.watched.take();
+    let Some(watched) = host.state().watched.clone() else { return Ok(()) };
+    let (env, spec, job) = (host.env().clone(), host.spec().clone(), host.dir().clone());
+    let (jobs, of) = (host.store.jobs(), watched.of);
+    let ended = host
+        .away(move || -> Result<Option<Outside>, Failure> {
+            let git = Git::find(&env)?;
+            let watch = Watch::of(&git, &job, &spec, &jobs)?;
+            let ended = || -> Result<_, FingerprintError> {
+                let before = match remembered {
+                    Some(state) => state,
+                    None => watch.begun(of, &watched.digest)?,
+                };
+                watch.end(of, &before)
+            };
+            Ok(ended()?)
+        })
+        .await?;
+    match ended {
+        Ok(None) => Ok(()),
+        Ok(Some(outside)) => tell(host, of, outside),
+        Err(failure) => {
+            let text = format!("what changed outside the worktree while the job ran is not known: {}", failure.message);
+            host.record(Known::Notice { id: "outsideUnknown".to_owned(), text })
+        }
+    }
+}
+
+fn tell(host: &mut Host, of: AttemptNo, outside: Outside) -> Result<(), HostError> {
+    let Outside { changes, more, before, after } = outside;
+    let mut text = words::outside(&changes, more);
+    let id = match changes.iter().map(|change| change.weight).min() {
+        Some(Weight::Ordinary) | None => "outsideOrdinary",
+        Some(Weight::Dangerous | Weight::Notable) => {
+            text = format!("{text} (`pactify sub restore {} --list`)", host.job());
+            "outsideChanges"
+        }
+    };
+    host.record(Known::OutsideChanges { of, changes, more, before, after })?;
+    host.record(Known::Notice { id: id.to_owned(), text })
+}

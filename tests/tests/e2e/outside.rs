@@ -1,0 +1,116 @@
+//! Changes outside a job's tree, end to end: told with the job, in the way of an apply of everything, put back on request.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use pactify_tests::agent::{Step, prompt};
+use pactify_tests::editor::{Editor, use_scripted_agent};
+use pactify_tests::rendezvous;
+use pactify_tests::sandbox::Sandbox;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+/// Plants a program that the person's next `git status` would run, and a hook.
+fn sabotage(repository: &Path) -> String {
+    let repository = repository.display();
+    format!(
+        "cd '{repository}' && git config core.fsmonitor /tmp/evil && printf '#!/bin/sh\\n' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit"
+    )
+}
+
+fn brief(list: &Value) -> String {
+    let steps: Vec<Step> = serde_json::from_value(list.clone()).expect("steps as the agent reads them");
+    prompt(&steps)
+}
+
+fn places(outside: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let one =
+        |change: &Value| format!("{} {} {}", text(&change["id"]), text(&change["weight"]), text(&change["place"]));
+    outside.as_array().into_iter().flatten().map(one).collect()
+}
+
+const PLANTED: [&str; 2] = ["1-1 dangerous config: core.fsmonitor", "1-2 dangerous hooks/pre-commit"];
+
+#[test]
+fn danger_outside_is_told_stands_in_the_way_and_is_put_back() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let write = json!({"write": {"path": "new.txt", "content": "new\n"}});
+    let list = json!([write, {"run": sabotage(repository.path())}, {"say": "done"}]);
+    let job = editor.delegate(&brief(&list), &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+
+    assert_eq!(places(&status["outside"]), PLANTED, "{status:#}");
+    assert_eq!(status["outcome"], "succeeded");
+    assert_eq!(status["ending"]["tone"], "bad", "{status:#}");
+    let notices = status["notices"].to_string();
+    ensure!(notices.contains("core.fsmonitor") && notices.contains("pactify sub restore"), "{notices}");
+    let preview = editor.run("diffPreview", &json!({"jobId": job}))?;
+    assert_eq!(places(&preview["outside"]), PLANTED, "{preview:#}");
+
+    let all = json!({"jobId": job, "changeSet": preview["changeSet"]});
+    let refused = editor.refused("apply", &all)?;
+    assert_eq!(refused.data.context("no data")?["code"], "outsideNotConfirmed");
+    ensure!(!repository.path().join("new.txt").exists());
+
+    let restored = editor.run("restoreOutside", &json!({"jobId": job}))?;
+    assert_eq!(restored["refused"], json!([]), "{restored:#}");
+    ensure!(repository.git(&["config", "core.fsmonitor"]).is_err());
+    ensure!(!repository.path().join(".git/hooks/pre-commit").exists());
+    let status = editor.status(&job)?;
+    assert_eq!(status["outside"][0]["restored"], true, "{status:#}");
+    assert_eq!(status["ending"]["tone"], "good", "{status:#}");
+    editor.run("apply", &all)?;
+    ensure!(repository.path().join("new.txt").exists());
+    Ok(())
+}
+
+#[test]
+fn the_person_s_commit_meanwhile_is_a_notice_and_no_more() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let commit = format!("cd '{}' && git commit -q --allow-empty -m mine", repository.path().display());
+    let write = json!({"write": {"path": "new.txt", "content": "new\n"}});
+    let job = editor.delegate(&brief(&json!([write, {"run": commit}, {"say": "done"}])), &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+    let outside = places(&status["outside"]);
+    ensure!(outside.len() == 1 && outside[0].starts_with("1-1 ordinary refs/heads/"), "{status:#}");
+    assert_eq!(status["ending"]["tone"], "good", "{status:#}");
+    ensure!(status["notices"].to_string().contains("moved forward by 1 commit"), "{status:#}");
+    editor.apply(&job)?;
+    let refused = editor.refused("restoreOutside", &json!({"jobId": job}))?;
+    assert_eq!(refused.data.context("no data")?["code"], "nothingToApply");
+    Ok(())
+}
+
+#[test]
+fn a_recovery_compares_as_well() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let list = json!([{"run": sabotage(repository.path())}, {"say": "set"}, "hang"]);
+    let job = editor.delegate(&brief(&list), &json!({}))?;
+    editor.event(&job, "message")?;
+    let host = &editor.event(&job, "attemptStarted")?["host"]["pid"];
+    let host = Pid::from_raw(i32::try_from(host.as_i64().context("no pid")?)?).context("pid 0")?;
+    kill_process(host, Signal::KILL)?;
+    ensure!(rendezvous::ends(host, Duration::from_secs(10))?);
+    editor.run("cancel", &json!({"jobId": job}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(places(&status["outside"]), PLANTED, "{status:#}");
+    let restored = editor.run("restoreOutside", &json!({"jobId": job, "select": ["1-2"]}))?;
+    assert_eq!(restored["restored"][0]["id"], "1-2", "{restored:#}");
+    ensure!(!repository.path().join(".git/hooks/pre-commit").exists());
+    assert_eq!(repository.git(&["config", "core.fsmonitor"])?.trim(), "/tmp/evil");
+    Ok(())
+}
