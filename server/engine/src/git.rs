@@ -39,6 +39,7 @@ mod included;
 mod lfs;
 mod listing;
 mod read;
+mod threads;
 mod uncommitted;
 mod version;
 
@@ -49,6 +50,7 @@ use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits};
 
 pub use self::accepted::Accepted;
 pub use self::capture::Captured;
+pub use self::change_set::Texts;
 pub use self::checkout_form::CheckoutForm;
 pub use self::error::{GitError, Stage};
 pub use self::examine::Examined;

@@ -11,6 +11,7 @@
 
 mod convert;
 pub(super) mod entry;
+mod scan;
 pub(super) mod store;
 pub(super) mod walk;
 mod write;
@@ -25,14 +26,14 @@ use rustix::fs::Mode;
 
 pub(super) use self::entry::{DIRECTORY, open_below};
 
-use super::change_set::{totals, write_notes};
+use super::change_set::{Texts, remember, totals, write_notes};
 use super::command::Place;
 use super::config::{Layout, Rules, lenders};
 use super::error::GitError;
 use super::ignores::Ignores;
 use super::included::Included;
 use super::listing::{Listed, Listing};
-use super::manifest::Manifest;
+use super::manifest::Unread;
 use super::prepare::remove;
 use super::{Git, Places};
 use crate::process::{Marker, VerifiedDead};
@@ -74,7 +75,7 @@ impl Git {
             return Err(GitError::ProofOfAnotherJob { job, proof });
         }
         let root = open_recorded(tree)?;
-        let manifest = Manifest::read(&places.manifest())?;
+        let manifest = Unread::open(&places.manifest())?;
         let previous = SetAside::of(places)?;
         let included = Included::read(&places.included());
         let result_tree = self.capture_into(places, &root, repository, base, &manifest, &included)?;
@@ -89,14 +90,19 @@ impl Git {
         root: &OwnedFd,
         repository: &RepositoryRecord,
         base: &Base,
-        manifest: &Manifest,
+        manifest: &Unread,
         included: &Included,
     ) -> Result<ObjectId, GitError> {
         let rules = &manifest.header.rules;
         let capture = &places.capture();
         create(capture, places, repository, base, rules)?;
         let place = Place::Private { git_dir: capture, work_tree: None, index: None };
-        let listing = self.list(place, &base.tree)?;
+        let (manifest, listing) = std::thread::scope(|scope| {
+            let files = scope.spawn(|| manifest.read());
+            let listing = self.list(place, &base.tree);
+            (files.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), listing)
+        });
+        let (manifest, listing) = (&manifest?, listing?);
         let ignores = self.ignores(place, &listing, rules)?;
         let mut findings = walk::Walk::new(root, &listing, manifest, &ignores, included).run()?;
 
@@ -111,7 +117,9 @@ impl Git {
 
     fn describe(&self, capture: &AbsPath, base: &Base, result: &ObjectId) -> Result<Captured, GitError> {
         let change_set = self.change_set(capture, &base.tree, result)?;
-        let totals = totals(&self.objects(capture, result)?, &change_set.changes)?;
+        let mut texts = Texts::default();
+        let totals = totals(&self.objects(capture, result)?, &change_set.changes, &mut texts)?;
+        remember(capture, &change_set, &texts);
         let result = ResultRecord { change_set: change_set.id.clone(), base_tree: base.tree.clone(), totals };
         Ok(Captured { result, change_set })
     }

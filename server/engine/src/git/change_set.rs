@@ -3,6 +3,7 @@
 //! The differences come from two trees, what else a capture saw from the notes stored beside it. Nothing here looks at
 //! the job's tree.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use pactify_core::change::hunk;
@@ -21,6 +22,9 @@ use super::read::read;
 /// The time spent on counting lines. What is left then counts as files only.
 const COUNTING: Duration = Duration::from_secs(5);
 
+/// The list of changes beside a result.
+const LIST: &str = "changes.json";
+
 /// The version of `notes.json` that this build writes.
 const NOTES_FORMAT: u32 = 1;
 
@@ -28,6 +32,57 @@ const NOTES_FORMAT: u32 = 1;
 struct NotesRecord {
     format: u32,
     notes: Vec<Note>,
+}
+
+/// Which contents are text, as far as they were looked at.
+#[derive(Debug, Default)]
+pub struct Texts(HashMap<ObjectId, bool>);
+
+impl Texts {
+    /// Whether `object` is text; `None` where nobody knows.
+    pub fn is_text(&self, object: &ObjectId) -> Option<bool> {
+        self.0.get(object).copied()
+    }
+}
+
+/// The version of `changes.json` that this build writes.
+const LIST_FORMAT: u32 = 1;
+
+/// What a capture remembers of its result, so that a list of many changes reads no object. A pure function of two
+/// trees: deleting it changes nothing.
+#[derive(Serialize, Deserialize)]
+struct List {
+    format: u32,
+    /// Without notes, which have a file of their own.
+    set: ChangeSet,
+    text: Vec<ObjectId>,
+    binary: Vec<ObjectId>,
+}
+
+impl List {
+    /// What is remembered, if it is of use.
+    fn read(capture: &AbsPath) -> Option<Self> {
+        let text = read(capture.join(LIST).as_path()).ok()?;
+        serde_json::from_slice::<Self>(&text).ok().filter(|list| list.format == LIST_FORMAT)
+    }
+
+    fn known(self) -> (ChangeSet, Texts) {
+        let text = self.text.into_iter().map(|object| (object, true));
+        let texts = text.chain(self.binary.into_iter().map(|object| (object, false))).collect();
+        (self.set, Texts(texts))
+    }
+}
+
+/// Remembers a result's changes beside it. Where that fails, the next to ask finds them anew.
+pub(super) fn remember(capture: &AbsPath, set: &ChangeSet, texts: &Texts) {
+    let of =
+        |wanted: bool| texts.0.iter().filter(|(_, text)| **text == wanted).map(|(object, _)| object.clone()).collect();
+    let set = ChangeSet { notes: Vec::new(), ..set.clone() };
+    let list = List { format: LIST_FORMAT, set, text: of(true), binary: of(false) };
+    let written = serde_json::to_vec(&list).map_err(|error| damaged(&capture.join(LIST), error.to_string()));
+    if let Err(error) = written.and_then(|text| create_file(&capture.join(LIST), &text)) {
+        tracing::info!(%error, "the list of changes is not remembered");
+    }
 }
 
 impl Git {
@@ -41,14 +96,34 @@ impl Git {
         base_tree: &ObjectId,
         result_tree: &ObjectId,
     ) -> Result<ChangeSet, GitError> {
+        self.change_list(capture, base_tree, result_tree).map(|(set, _)| set)
+    }
+
+    /// The same, with what is known of its contents. Read from what the capture remembered ([`remember`]), if that is
+    /// about these trees.
+    ///
+    /// # Errors
+    /// When `capture` holds no such result.
+    pub fn change_list(
+        &self,
+        capture: &AbsPath,
+        base_tree: &ObjectId,
+        result_tree: &ObjectId,
+    ) -> Result<(ChangeSet, Texts), GitError> {
+        let is_ours = |list: &List| list.set.base_tree == *base_tree && list.set.id.tree() == result_tree;
+        if let Some(mut list) = List::read(capture).filter(is_ours) {
+            list.set.notes = read_notes(capture)?;
+            return Ok(list.known());
+        }
         let mut changes = self.differences(capture, base_tree, result_tree)?;
         self.add_sizes(&self.objects(capture, base_tree)?, &mut changes)?;
-        Ok(ChangeSet {
+        let set = ChangeSet {
             id: ChangeSetId::of_result_tree(result_tree.clone()),
             base_tree: base_tree.clone(),
             changes,
             notes: read_notes(capture)?,
-        })
+        };
+        Ok((set, Texts::default()))
     }
 
     /// The differences between two trees of a git directory of ours, sorted by path, without sizes.
@@ -90,14 +165,14 @@ impl Git {
 }
 
 /// Counts what changed. Contents that are not text, too large, or left when the time is up add no lines.
-pub fn totals(objects: &Objects, changes: &[Change]) -> Result<Totals, GitError> {
+pub(super) fn totals(objects: &Objects, changes: &[Change], texts: &mut Texts) -> Result<Totals, GitError> {
     let end = Instant::now() + COUNTING;
     let mut totals = Totals::default();
     for change in changes {
         totals.files += 1;
         totals.sensitive += u64::from(tier(&change.path) == Some(Tier::Sensitive));
         if Instant::now() < end {
-            let (added, deleted) = line_counts(objects, change)?;
+            let (added, deleted) = line_counts(objects, change, texts)?;
             totals.added += added;
             totals.deleted += deleted;
         }
@@ -105,18 +180,20 @@ pub fn totals(objects: &Objects, changes: &[Change]) -> Result<Totals, GitError>
     Ok(totals)
 }
 
-fn line_counts(objects: &Objects, change: &Change) -> Result<(u64, u64), GitError> {
+fn line_counts(objects: &Objects, change: &Change, texts: &mut Texts) -> Result<(u64, u64), GitError> {
     let is_countable = |entry: &Entry| entry.mode.is_file() && entry.size <= hunk::MAX_TEXT_BYTES;
     if ![&change.old, &change.new].into_iter().flatten().all(is_countable) {
         return Ok((0, 0));
     }
-    let read = |entry: &Option<Entry>| match entry {
-        Some(entry) => objects.read(&entry.object, hunk::MAX_TEXT_BYTES),
-        None => Ok(Vec::new()),
+    let mut read = |entry: &Option<Entry>| -> Result<Option<String>, GitError> {
+        let Some(entry) = entry else { return Ok(Some(String::new())) };
+        let bytes = objects.read(&entry.object, hunk::MAX_TEXT_BYTES)?;
+        let text = if hunk::is_text(&bytes) { String::from_utf8(bytes).ok() } else { None };
+        texts.0.insert(entry.object.clone(), text.is_some());
+        Ok(text)
     };
-    let (old, new) = (read(&change.old)?, read(&change.new)?);
-    let text = |bytes| hunk::is_text(bytes).then(|| std::str::from_utf8(bytes).ok()).flatten();
-    let (Some(old), Some(new)) = (text(old.as_slice()), text(new.as_slice())) else { return Ok((0, 0)) };
+    let (Some(old), Some(new)) = (read(&change.old)?, read(&change.new)?) else { return Ok((0, 0)) };
+    let (old, new) = (old.as_str(), new.as_str());
     let deadline = Instant::now() + hunk::DEADLINE;
     Ok(hunk::counts(&hunk::groups(&hunk::lines(old), &hunk::lines(new), Some(deadline))))
 }

@@ -23,7 +23,7 @@ use pactify_core::{AbsPath, Failure, FailureCode, JobId, ObjectId, RepoPath, dis
 
 use super::{Jobs, invalid, job_id, page};
 use crate::apply::{self, Current};
-use crate::git::{GitError, Objects, Places};
+use crate::git::{GitError, Objects, Places, Texts};
 
 /// The longest patch that is sent in one piece, in bytes.
 const MAX_PATCH: usize = 16 << 20;
@@ -52,7 +52,7 @@ impl Jobs {
         let mut truncated = false;
         let mut files = Vec::new();
         for change in &changes[page.range.clone()] {
-            files.push(file_change(change, &result.objects, params.format, &mut truncated)?);
+            files.push(file_change(change, &result, params.format, &mut truncated)?);
         }
         let patch = match params.format {
             PreviewFormat::Patch => {
@@ -126,8 +126,10 @@ impl Jobs {
         let Some(record) = &snapshot.state.result else { return Err(no_result(job, seen)) };
         let (directory, git, spec) = (self.store().job(job)?, self.git()?, Arc::clone(&snapshot.spec));
         let capture = directory.capture();
+        let (set, texts) = git.change_list(&capture, &record.base_tree, record.change_set.tree())?;
         let mut result = Captured {
-            set: git.change_set(&capture, &record.base_tree, record.change_set.tree())?,
+            set,
+            texts,
             totals: record.totals,
             objects: git.objects(&capture, record.change_set.tree())?,
             accepted: snapshot.state.accepted.clone(),
@@ -223,17 +225,22 @@ fn content(bytes: Vec<u8>) -> Content {
 
 fn file_change(
     change: &Change,
-    objects: &Objects,
+    result: &Captured,
     format: PreviewFormat,
     truncated: &mut bool,
 ) -> Result<FileChange, Failure> {
     let view = |entry: &Entry| SideView { mode: entry.mode, size: entry.size };
-    let (old, new) = (side(change.old.as_ref(), objects)?, side(change.new.as_ref(), objects)?);
-    let (old_text, new_text) = (text(&old), text(&new));
-    let binary = old_text.is_none() || new_text.is_none();
-    let hunks = match (format, old_text, new_text) {
-        (PreviewFormat::Hunks, Some(old), Some(new)) => Some(hunks(old, new, truncated)),
-        _ => None,
+    let known =
+        [&change.old, &change.new].map(|entry| entry.as_ref().map_or(Some(true), |entry| result.is_text(entry)));
+    let (binary, hunks) = match (format, known) {
+        (PreviewFormat::Summary | PreviewFormat::Patch, [Some(old), Some(new)]) => (!(old && new), None),
+        _ => {
+            let (old, new) = (side(change.old.as_ref(), &result.objects)?, side(change.new.as_ref(), &result.objects)?);
+            match (format, text(&old), text(&new)) {
+                (PreviewFormat::Hunks, Some(old), Some(new)) => (false, Some(hunks(old, new, truncated))),
+                (_, old, new) => (old.is_none() || new.is_none(), None),
+            }
+        }
     };
     Ok(FileChange {
         path: change.path.clone().into(),
@@ -322,6 +329,8 @@ pub(super) struct Captured {
     /// From base to result. Paths that were accepted and that this result has again as the base had them are added: their
     /// change is from what was accepted.
     pub(super) set: ChangeSet,
+    /// Which of its contents are text.
+    pub(super) texts: Texts,
     pub(super) totals: Totals,
     /// Contents of the base, of the result, and of what was accepted.
     pub(super) objects: Objects,
@@ -335,6 +344,15 @@ pub(super) struct Captured {
 }
 
 impl Captured {
+    /// Whether a side is text, if that can be told without reading it.
+    fn is_text(&self, entry: &Entry) -> Option<bool> {
+        match entry.mode {
+            EntryMode::Gitlink => Some(true),
+            _ if entry.size > hunk::MAX_TEXT_BYTES => Some(false),
+            _ => self.texts.is_text(&entry.object),
+        }
+    }
+
     /// Adds what was accepted, as differences from the base.
     fn add_accepted(&mut self, changes: Vec<Change>) {
         let known: BTreeSet<RepoPath> = self.set.changes.iter().map(|change| change.path.clone()).collect();

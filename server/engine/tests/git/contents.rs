@@ -230,3 +230,29 @@ fn file_modes_count_only_where_the_person_s_file_system_has_them() {
         agrees_with_git(&fixture, &job);
     }
 }
+
+/// The most memory that this process has had at once since it was last asked to forget it, in bytes.
+fn peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn a_huge_sparse_file_costs_no_memory() {
+    let fixture = Fixture::with(&[("a", "1\n"), ("tracked", "1\n")]);
+    let job = fixture.job();
+    job.write("a", "2\n");
+    for path in ["huge", "tracked"] {
+        let file = fs::File::options().create(true).truncate(true).write(true).open(job.tree().join(path)).unwrap();
+        file.set_len(2 << 30).unwrap();
+    }
+    // 5 forgets the peak so far.
+    fs::write("/proc/self/clear_refs", "5").unwrap();
+    let before = peak();
+    let captured = fixture.capture(&job);
+    let added = peak().saturating_sub(before);
+    assert!(added < 64 << 20, "{added} bytes were added");
+    assert_eq!(changes(&captured.change_set), ["M a"]);
+    assert!(notes(&captured.change_set).contains("huge"), "{}", notes(&captured.change_set));
+}

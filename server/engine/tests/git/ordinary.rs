@@ -207,3 +207,34 @@ fn line_endings_of_the_checkout_are_no_uncommitted_changes() {
     write(&fixture.repo.join("dos.txt"), "one\r\n");
     assert_eq!(fixture.job().prepared.notices, []);
 }
+
+#[test]
+fn what_a_capture_remembers_of_its_changes_is_never_needed() {
+    let fixture = Fixture::with(&[("a", "1\n"), ("b", "1\n"), ("c", "1\n")]);
+    let job = fixture.job();
+    job.write("a", "2\n");
+    job.write("d/e", "\0binary\n");
+    fs::remove_file(job.tree().join("b")).unwrap();
+    let captured = fixture.capture(&job);
+    let (capture, base) = (job.places.capture(), &job.base.tree);
+    let set = |result: &_| fixture.git.change_list(&capture, base, result).unwrap();
+    let result = captured.change_set.id.tree();
+
+    let (remembered, texts) = set(result);
+    assert_eq!(remembered, captured.change_set);
+    let text = |path: &str| {
+        let change = remembered.changes.iter().find(|change| change.path == RepoPath::new(path).unwrap()).unwrap();
+        change.new.as_ref().and_then(|entry| texts.is_text(&entry.object))
+    };
+    assert_eq!(["a", "b", "d/e"].map(text), [Some(true), None, Some(false)]);
+    // About another result it says nothing.
+    assert_eq!(changes(&set(base).0), [""; 0]);
+
+    for spoilt in [Some("{\"format\":1"), Some("{\"format\":2}"), None] {
+        match spoilt {
+            Some(text) => fs::write(capture.join("changes.json").as_path(), text).unwrap(),
+            None => fs::remove_file(capture.join("changes.json").as_path()).unwrap(),
+        }
+        assert_eq!(set(result).0, captured.change_set, "{spoilt:?}");
+    }
+}

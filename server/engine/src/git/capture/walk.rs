@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 
 use pactify_core::RepoPath;
@@ -22,6 +22,7 @@ use super::super::included::Included;
 use super::super::listing::Listing;
 use super::super::manifest::{Fingerprint, Manifest};
 use super::entry::{Candidate, open_below};
+use super::scan::{self, Ahead};
 use super::unreadable;
 
 /// How many ignored files are named.
@@ -38,6 +39,8 @@ pub(in crate::git) struct Findings {
     pub(in crate::git) notes: Vec<Note>,
     /// Paths of the base that are still there in some form, or about which nothing is known.
     kept: HashSet<RepoPath>,
+    /// What was read ahead knows of more of them.
+    ahead: Ahead,
     /// Directories about whose content nothing is known.
     closed: Vec<RepoPath>,
     ignored: u64,
@@ -51,6 +54,8 @@ pub(super) struct Walk<'a> {
     manifest: &'a Manifest,
     ignores: &'a Ignores,
     included: &'a Included,
+    /// Directories that were read ahead.
+    ahead: Ahead,
     found: Findings,
     waiting: Vec<Directory>,
 }
@@ -76,8 +81,8 @@ impl Findings {
     /// The paths of the base that the job removed.
     pub(super) fn deleted<'a>(&'a self, base: &'a Listing, manifest: &'a Manifest) -> impl Iterator<Item = RepoPath> {
         let is_known = |path: &RepoPath| !self.closed.iter().any(|closed| is_below(path, closed));
-        let populated = base.entries.keys().filter(|path| manifest.files.contains_key(path));
-        populated.filter(move |path| !self.kept.contains(*path) && is_known(path)).cloned()
+        let gone = base.entries.keys().filter(|path| !self.ahead.is_unchanged(path) && !self.kept.contains(*path));
+        gone.filter(move |path| manifest.files.contains_key(path) && is_known(path)).cloned()
     }
 
     /// Leaves the base's entry at `path` as it is.
@@ -109,35 +114,41 @@ impl<'a> Walk<'a> {
         included: &'a Included,
     ) -> Self {
         let (found, waiting) = (Findings::default(), vec![Directory { path: None, ignored: false }]);
-        Self { root, device: 0, base, manifest, ignores, included, found, waiting }
+        let ahead = Ahead::default();
+        Self { root, device: 0, base, manifest, ignores, included, ahead, found, waiting }
     }
 
     pub(super) fn run(mut self) -> Result<Findings, GitError> {
         let stat = rustix::fs::fstat(self.root).map_err(GitError::errno("look at", "the job's tree"))?;
         self.device = stat.st_dev;
+        self.ahead = scan::ahead(self.root, self.base, self.manifest);
         while let Some(directory) = self.waiting.pop() {
             if let Err(errno) = self.look_into(&directory) {
                 self.close(directory.path, errno);
             }
         }
+        self.found.ahead = self.ahead;
         Ok(self.found)
     }
 
     fn look_into(&mut self, directory: &Directory) -> Result<(), Errno> {
-        let opened = open_below(self.root, directory.path.as_ref())?;
-        let names = names(&opened)?;
-        if names.iter().any(|name| name == b".git") {
+        let ahead = directory.path.as_ref().and_then(|path| self.ahead.directories.remove(path));
+        let entries = match ahead {
+            Some(entries) => entries,
+            None => scan::entries(&open_below(self.root, directory.path.as_ref())?)?,
+        };
+        if entries.iter().any(|(name, _)| name == b".git") {
             match &directory.path {
-                None => self.check_git_file(&opened),
+                None => self.check_git_file(),
                 Some(path) if self.is_nested_repository(path) => return Ok(()),
                 Some(_) => {}
             }
         } else if directory.path.is_none() {
             self.found.notes.push(Note::GitFileRewritten);
         }
-        for name in names.into_iter().filter(|name| name != b".git") {
+        for (name, stat) in entries.into_iter().filter(|(name, _)| name != b".git") {
             let Some(path) = self.name(directory.path.as_ref(), &name) else { continue };
-            match rustix::fs::statat(&opened, OsStr::from_bytes(&name), AtFlags::SYMLINK_NOFOLLOW) {
+            match stat {
                 Ok(stat) => self.look_at(Found { path, name, stat }, directory.ignored),
                 Err(errno) => self.found.keep(&path, unreadable(&path, io::Error::from(errno).to_string())),
             }
@@ -162,7 +173,7 @@ impl<'a> Walk<'a> {
             FileType::Directory if stat.st_dev != self.device => self.close(Some(path.clone()), Errno::XDEV),
             FileType::Directory if tracked == Some(EntryMode::Gitlink) => self.submodule(found.path),
             FileType::Directory => self.waiting.push(Directory { path: Some(found.path), ignored }),
-            FileType::RegularFile | FileType::Symlink => self.file(found, kind == FileType::Symlink),
+            FileType::RegularFile | FileType::Symlink => self.file(found, kind == FileType::Symlink, tracked.is_some()),
             kind => {
                 let what = special_name(kind).to_owned();
                 self.found.notes.push(Note::SpecialFile { path: found.path, what });
@@ -170,9 +181,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn file(&mut self, found: Found, is_link: bool) {
+    fn file(&mut self, found: Found, is_link: bool, tracked: bool) {
         let Found { path, stat, .. } = found;
-        let tracked = self.base.get(&path).is_some();
         if tracked {
             self.found.kept.insert(path.clone());
             if self.manifest.files.get(&path) == Some(&Fingerprint::of(&stat)) {
@@ -207,11 +217,11 @@ impl<'a> Walk<'a> {
         hides_nothing
     }
 
-    fn check_git_file(&mut self, top: &OwnedFd) {
+    fn check_git_file(&mut self) {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let expected = self.manifest.header.git_file.as_bytes();
         let mut content = vec![0; expected.len() + 1];
-        let read = rustix::fs::openat(top, ".git", flags, Mode::empty())
+        let read = rustix::fs::openat(self.root, ".git", flags, Mode::empty())
             .and_then(|file| rustix::io::read(&file, content.as_mut_slice()));
         if read.map(|count| &content[..count]) != Ok(expected) {
             self.found.notes.push(Note::GitFileRewritten);
@@ -299,20 +309,13 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn names(directory: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(directory.as_fd())? {
-        let name = entry?.file_name().to_bytes().to_vec();
-        if !matches!(name.as_slice(), b"." | b"..") {
-            names.push(name);
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
 /// Whether git refuses the name in a tree, because some file system takes it for `.git`.
-fn is_git_name(name: &[u8]) -> bool {
+pub(super) fn is_git_name(name: &[u8]) -> bool {
+    // Most names: none of the spellings is without a dot in front or a tilde.
+    if name[0].is_ascii_alphanumeric() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
+    {
+        return false;
+    }
     let refusal = RepoPath::new(name).ok().and_then(|path| WritablePath::check(path).err());
     refusal.is_some_and(|refusal| refusal.rule == Rule::GitDirectory)
 }

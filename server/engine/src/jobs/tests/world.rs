@@ -15,7 +15,7 @@ use super::super::preview::Captured;
 use crate::apply::tests::fixture::{CapturedResult, Files, Node, Sandbox, apply_id};
 use crate::apply::{self, Applied, Materials};
 use crate::env::{Directories, Env, Variables};
-use crate::git::{CheckoutForm, Git, Objects};
+use crate::git::{CheckoutForm, Git, Objects, Texts};
 use crate::hash::Algorithm;
 use crate::store::fixture::{ID, spec};
 
@@ -84,6 +84,7 @@ impl World {
         spec.repository = self.sandbox.repository.clone();
         let captured = Captured {
             set: self.result.set.clone(),
+            texts: Texts::default(),
             totals: Totals::default(),
             objects: objects(),
             accepted: None,

@@ -26,9 +26,7 @@ use super::{POPULATE, Target};
 use crate::git::error::GitError;
 use crate::git::listing::{Listed, Listing};
 use crate::git::objects::{oid, open};
-
-/// How many threads write at most: beyond that, the disk or the kernel's locks decide.
-const THREADS: usize = 4;
+use crate::git::threads::on_all;
 
 /// How many paths a thread takes at a time: enough to share a directory, few enough to end together.
 const AT_A_TIME: usize = 64;
@@ -54,18 +52,8 @@ pub(super) fn write(
         age: Timespec { tv_sec: begun.st_ctime - 1, tv_nsec: 0 },
         end: Instant::now() + POPULATE,
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
-    let written: Vec<Result<Vec<(usize, Stat)>, GitError>> = std::thread::scope(|scope| {
-        // Where no thread is to be had, the others do its part.
-        let start = || std::thread::Builder::new().spawn_scoped(scope, || work.run()).ok();
-        let others: Vec<_> = (1..threads).filter_map(|_| start()).collect();
-        let mine = work.run();
-        let others =
-            others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        [mine].into_iter().chain(others).collect()
-    });
     let mut stats = vec![None; items.len()];
-    for part in written {
+    for part in on_all(|| work.run()) {
         for (at, stat) in part? {
             stats[at] = Some(stat);
         }
