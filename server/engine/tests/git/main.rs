@@ -14,6 +14,7 @@ mod parts;
 mod populate;
 mod refusals;
 mod removal;
+mod reports;
 mod room;
 mod snapshot;
 mod support;

@@ -10,7 +10,7 @@ mod links;
 mod measured;
 mod names;
 mod promotion;
-mod world;
+pub(crate) mod world;
 
 use std::collections::BTreeMap;
 
@@ -86,6 +86,11 @@ rows! {
     t25 "T-25" "files that agents obey" promotion::agents;
     t26 "T-26" "files that git, shells and builds obey" promotion::tools;
     t27 "T-27" "submodules" promotion::submodules;
+}
+
+/// Whether there is a row of this name.
+pub(crate) fn is_row(id: &str) -> bool {
+    ROWS.iter().any(|row| row.id == id)
 }
 
 fn prove(id: &str) {

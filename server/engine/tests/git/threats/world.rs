@@ -14,27 +14,27 @@ use serde_json::json;
 
 use crate::support::{Fixture, Job, Landed, changes, env, trap, write};
 
-pub(super) const BOTH: [Isolation; 2] = [Isolation::Private, Isolation::Linked];
+pub(crate) const BOTH: [Isolation; 2] = [Isolation::Private, Isolation::Linked];
 
 /// A program that leaves a mark when it runs.
-pub(super) struct Trap {
-    pub(super) program: String,
+pub(crate) struct Trap {
+    pub(crate) program: String,
     mark: PathBuf,
 }
 
 impl Trap {
-    pub(super) fn new(fixture: &Fixture) -> Self {
+    pub(crate) fn new(fixture: &Fixture) -> Self {
         let mark = fixture.root.join("mark");
         Self { program: trap(&fixture.root.join("evil"), &mark), mark }
     }
 
     /// Another program with the same mark.
-    pub(super) fn at(&self, path: &Path) {
+    pub(crate) fn at(&self, path: &Path) {
         trap(path, &self.mark);
     }
 
     /// Whether it ran since it was asked last.
-    pub(super) fn ran(&self) -> bool {
+    pub(crate) fn ran(&self) -> bool {
         let ran = self.mark.exists();
         let _ = fs::remove_file(&self.mark);
         ran
@@ -42,19 +42,19 @@ impl Trap {
 
     /// Insists that the harm is real.
     #[track_caller]
-    pub(super) fn fired(&self, how: &str) {
+    pub(crate) fn fired(&self, how: &str) {
         assert!(self.ran(), "{how} does not fire at all");
     }
 
     /// Insists that nothing ran.
     #[track_caller]
-    pub(super) fn silent(&self, when: &str) {
+    pub(crate) fn silent(&self, when: &str) {
         assert!(!self.ran(), "it ran: {when}");
     }
 }
 
 /// Sets keys as a job does: through its tree, and, because nothing stops a harness without a sandbox, in the repository.
-pub(super) fn configure(fixture: &Fixture, job: &Job, keys: &[(&str, &str)]) {
+pub(crate) fn configure(fixture: &Fixture, job: &Job, keys: &[(&str, &str)]) {
     for (key, value) in keys {
         for place in [job.tree(), &fixture.repo] {
             fixture.plain(place, &["config", key, value]);
@@ -64,14 +64,14 @@ pub(super) fn configure(fixture: &Fixture, job: &Job, keys: &[(&str, &str)]) {
 
 /// Git as a person calls it, with further variables.
 #[expect(clippy::disallowed_methods, reason = "the person's own git, which the tests compare with")]
-pub(super) fn plain_with(fixture: &Fixture, directory: &Path, variables: &[(&str, &str)], words: &[&str]) -> Output {
+pub(crate) fn plain_with(fixture: &Fixture, directory: &Path, variables: &[(&str, &str)], words: &[&str]) -> Output {
     let mut command = Command::new(fixture.git.program().as_path());
     command.args(words).current_dir(directory).env("HOME", fixture.root.join("home")).env("GIT_CONFIG_NOSYSTEM", "1");
     command.envs(variables.iter().copied()).stdin(Stdio::null()).output().unwrap()
 }
 
 /// A linked worktree as a person, or another tool, makes it; where it is.
-pub(super) fn plain_worktree(fixture: &Fixture) -> PathBuf {
+pub(crate) fn plain_worktree(fixture: &Fixture) -> PathBuf {
     let path = fixture.root.join("plain");
     fixture.plain(&fixture.repo, &["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
     path
@@ -79,7 +79,7 @@ pub(super) fn plain_worktree(fixture: &Fixture) -> PathBuf {
 
 /// A git that knows hooks in configuration: the one that all tests use, or the one that the person names.
 #[expect(clippy::disallowed_methods, reason = "which other git there is, only whoever runs the tests can tell")]
-pub(super) fn newer_git(fixture: &Fixture) -> Option<Git> {
+pub(crate) fn newer_git(fixture: &Fixture) -> Option<Git> {
     let knows = |git: &Git| Some(git.version()) >= Version::parse("git version 2.54.0");
     if knows(&fixture.git) {
         return Some(fixture.git.clone());
@@ -92,7 +92,7 @@ pub(super) fn newer_git(fixture: &Fixture) -> Option<Git> {
 }
 
 /// Has every call of the fixture's git written down; returns where.
-pub(super) fn record(fixture: &mut Fixture) -> PathBuf {
+pub(crate) fn record(fixture: &mut Fixture) -> PathBuf {
     let (log, script) = (fixture.root.join("calls"), fixture.root.join("recorded/git"));
     write(
         &script,
@@ -106,7 +106,7 @@ pub(super) fn record(fixture: &mut Fixture) -> PathBuf {
 
 /// Runs `work` as a job, and everything that pactify does before and after it: a look at the repository, the tree, the
 /// capture, every form of preview, both exports, the apply, another look, the discard. Returns what was found to be changed.
-pub(super) fn whole_life(fixture: &Fixture, isolation: Isolation, work: impl FnOnce(&Job)) -> Vec<String> {
+pub(crate) fn whole_life(fixture: &Fixture, isolation: Isolation, work: impl FnOnce(&Job)) -> Vec<String> {
     let landed = fixture.land_in(&fixture.repo, isolation, work);
     landed.shown();
     landed.exported();
@@ -117,7 +117,7 @@ pub(super) fn whole_life(fixture: &Fixture, isolation: Isolation, work: impl FnO
 
 impl Landed {
     /// Every form of preview, and both sides of every path.
-    pub(super) fn shown(&self) {
+    pub(crate) fn shown(&self) {
         for format in [PreviewFormat::Summary, PreviewFormat::Hunks, PreviewFormat::Patch] {
             self.preview(format);
         }
@@ -132,7 +132,7 @@ impl Landed {
     }
 
     /// As a patch and as a branch.
-    pub(super) fn exported(&self) {
+    pub(crate) fn exported(&self) {
         for form in ["patch", "branch"] {
             let params = json!({ "jobId": self.id(), "as": form });
             self.jobs().export(&serde_json::from_value(params).unwrap()).unwrap();
@@ -140,7 +140,7 @@ impl Landed {
     }
 
     /// Applies these paths; all of them where none is named, and nothing is confirmed.
-    pub(super) fn apply_only(&self, paths: &[&str]) -> Result<Applied, Failure> {
+    pub(crate) fn apply_only(&self, paths: &[&str]) -> Result<Applied, Failure> {
         let mut params = json!({ "jobId": self.id(), "changeSet": self.change_set() });
         if !paths.is_empty() {
             params["select"] = paths.iter().map(|path| json!({ "path": path })).collect();
@@ -148,19 +148,19 @@ impl Landed {
         self.jobs().apply(&serde_json::from_value(params).unwrap())
     }
 
-    pub(super) fn discard(&self) -> Result<(), Failure> {
+    pub(crate) fn discard(&self) -> Result<(), Failure> {
         self.jobs().discard(self.job.places.job()).map(drop)
     }
 }
 
 /// The kinds of what stood in the way of an apply, by path.
-pub(super) fn obstacles(refused: Result<Applied, Failure>) -> Vec<(String, ConflictKind)> {
+pub(crate) fn obstacles(refused: Result<Applied, Failure>) -> Vec<(String, ConflictKind)> {
     let failure = refused.unwrap_err();
     assert!(!failure.next.is_empty(), "{failure:?}");
     failure.conflicts.into_iter().map(|conflict| (conflict.path.path, conflict.kind)).collect()
 }
 
 /// Refused for one kind of obstacle, at these paths.
-pub(super) fn all_of(kind: ConflictKind, paths: &[&str]) -> Vec<(String, ConflictKind)> {
+pub(crate) fn all_of(kind: ConflictKind, paths: &[&str]) -> Vec<(String, ConflictKind)> {
     paths.iter().map(|path| ((*path).to_owned(), kind)).collect()
 }
