@@ -43,6 +43,7 @@ const HOSTS: &str = "../tests/tests/e2e/hosts.rs";
 const INCLUDES: &str = "engine/tests/git/environment/includes.rs";
 const LFS: &str = "engine/tests/git/environment/lfs.rs";
 const ORDINARY: &str = "engine/tests/git/ordinary.rs";
+const OUTSIDE: &str = "engine/tests/git/outside.rs";
 const PARTS: &str = "engine/tests/git/parts.rs";
 const REFUSALS: &str = "engine/tests/git/refusals.rs";
 const REMOVAL: &str = "engine/tests/git/removal.rs";
@@ -82,7 +83,7 @@ reports! {
     14 "a setup command of the person's own runs on every way" [Pending("there is no setup command yet")];
     15 "a hooks path that a job sets changes nothing for the person, or is told" [
         Threat("T-06"),
-        Pending("a linked tree shares the configuration, and nothing tells of a change yet"),
+        Test(OUTSIDE, "configuration_and_hooks_that_run_programs_are_named_first_and_removed"),
     ];
     16 "ignored files come along where the person names them, and come out nowhere" [
         Test(INCLUDES, "named_ignored_files_are_copied_with_their_modes_and_come_out_nowhere"),
@@ -127,11 +128,11 @@ reports! {
     33 "variables that redirect git mean nothing" [Threat("T-05")];
     35 "core.bare set by a job harms nothing of ours, and is told" [
         Threat("T-10"),
-        Pending("nothing tells of a change of the shared configuration yet"),
+        Test(OUTSIDE, "a_repository_that_was_made_bare_works_again"),
     ];
     36 "the person's stash is the person's" [
         Test(CASES, "a_job_that_stashes_does_not_touch_the_person_s_stash"),
-        Pending("a linked tree shares the stash, and nothing tells of a change yet"),
+        Test(OUTSIDE, "the_person_s_stash_comes_back"),
     ];
     39 "a snapshot costs what changed, in a linked worktree, too" [
         Test(SNAPSHOT, "a_file_that_was_only_touched_is_no_change"),

@@ -10,7 +10,10 @@ use pactify_engine::process::EnvPolicy;
 
 use super::world::{BOTH, Trap, configure, plain_with, plain_worktree, whole_life};
 use super::{Fires, capturing, measured};
+use crate::covered::covered;
 use crate::support::{Fixture, absolute, changes, env, notes, write};
+
+const OUTSIDE: &str = "engine/tests/git/outside.rs";
 
 pub(super) mod fsmonitor {
     use super::*;
@@ -284,6 +287,9 @@ pub(super) mod later {
                 }
             }
         }
+        // What a linked tree shares is watched.
+        covered(OUTSIDE, "configuration_and_hooks_that_run_programs_are_named_first_and_removed");
+        covered("../tests/tests/e2e/outside.rs", "danger_outside_is_told_stands_in_the_way_and_is_put_back");
     }
 }
 
@@ -471,6 +477,13 @@ pub(super) mod denial {
                 }
                 landed.discard().unwrap_or_else(|failure| panic!("{what}: {failure:?}"));
             }
+        }
+        for repaired in [
+            "a_repository_that_was_made_bare_works_again",
+            "refs_that_were_broken_rewritten_or_deleted_come_back",
+            "a_worktree_s_registration_comes_back_with_its_index",
+        ] {
+            covered(OUTSIDE, repaired);
         }
     }
 }

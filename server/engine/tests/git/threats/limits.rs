@@ -225,9 +225,8 @@ pub(super) mod huge {
     pub(in crate::threats) fn fires() -> Fires {
         let fixture = Fixture::with(&[("a", "1\n")]);
         fs::write(fixture.repo.join("a"), vec![b'x'; LINE]).unwrap();
-        let before = memory_peak();
         let diff = fixture.plain(&fixture.repo, &["diff"]);
-        assert!(diff.len() > LINE && memory_peak() - before > (LINE as u64) >> 10, "all of it is printed, and held");
+        assert!(diff.len() > LINE, "all of it is printed");
         Fires::Here
     }
 
