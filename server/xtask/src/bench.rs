@@ -28,7 +28,7 @@ use crate::{install, repository, tools};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only the measures whose names contain this: start, status, memory, delegate, tree-1k, tree-10k, tree-50k,
-    /// capture, listing, apply
+    /// capture, baseline, listing, apply
     filter: Option<String>,
     /// Where the engine's repositories are made: a file system in memory unless told otherwise
     #[arg(long, default_value = MEMORY)]

@@ -32,11 +32,12 @@ struct Figure {
 /// A measure's name, how many files its repository has, and what measures.
 type Measure = (&'static str, usize, fn(&World) -> anyhow::Result<Vec<Figure>>);
 
-const MEASURES: [Measure; 6] = [
+const MEASURES: [Measure; 7] = [
     ("tree-1k", 1_000, trees::ready),
     ("tree-10k", 10_000, trees::ready),
     ("tree-50k", 50_000, trees::ready),
     ("capture", 50_000, trees::capture),
+    ("baseline", 50_000, trees::baseline),
     ("listing", 50_000, results::listing),
     ("apply", 50_000, results::apply),
 ];

@@ -77,6 +77,7 @@ pub(crate) fn apply(world: &World) -> anyhow::Result<Vec<Figure>> {
         let again = again(world, &landed)?;
         let jobs = Jobs::open(world.env.clone())?;
         reset()?;
+        settle();
         let params = ApplyParams {
             job_id: again,
             change_set: landed.result.clone(),
@@ -86,6 +87,7 @@ pub(crate) fn apply(world: &World) -> anyhow::Result<Vec<Figure>> {
         ensure!(applied.applied.len() == CHANGES, "{} paths were applied", applied.applied.len());
         ours.push(took);
         reset()?;
+        settle();
         theirs.push(time(|| world.git(&world.repository, &["apply", "--index", &patch]))?.0);
     }
     reset()?;
@@ -136,6 +138,11 @@ fn land(world: &World) -> anyhow::Result<Landed> {
         result: captured.result.change_set.to_string(),
         record: captured.result,
     })
+}
+
+/// What was written before is no part of what is measured: an apply waits for all of its file system.
+fn settle() {
+    rustix::fs::sync();
 }
 
 /// Another job with the same result.

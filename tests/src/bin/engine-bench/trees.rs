@@ -2,9 +2,13 @@
 
 use std::fs;
 
-use pactify_core::job::Isolation;
+use std::time::Duration;
 
-use crate::world::{World, dead, text};
+use anyhow::ensure;
+use pactify_core::job::Isolation;
+use pactify_engine::fingerprint::Baseline;
+
+use crate::world::{World, absolute, dead, text};
 use crate::{Figure, median, time};
 
 const ROUNDS: usize = 5;
@@ -96,4 +100,43 @@ pub(crate) fn capture(world: &World) -> anyhow::Result<Vec<Figure>> {
         theirs: median(theirs),
         bar: Some(2.0),
     }])
+}
+
+/// Taking a checkout's baseline and comparing it, with a good many ignored files.
+pub(crate) fn baseline(world: &World) -> anyhow::Result<Vec<Figure>> {
+    let ignored = 2 * world.files / 5;
+    fs::write(world.repository.join(".git/info/exclude"), "/ignored/\n")?;
+    for number in 0..ignored {
+        let path = world.repository.join("ignored").join(World::path(number));
+        fs::create_dir_all(path.parent().unwrap_or(&path))?;
+        fs::write(path, "made by a build\n")?;
+    }
+    // What is younger is read, which is not what is measured.
+    settle();
+    let top = absolute(&world.repository)?;
+    let mut times: [Vec<f64>; 3] = Default::default();
+    for _ in 0..CAPTURES {
+        let (took, baseline) = time(|| Ok(Baseline::take(&world.env, &top)?))?;
+        times[0].push(took);
+        let (took, comparison) = time(|| Ok(baseline.compare(&world.env, |_| None)?))?;
+        times[1].push(took);
+        ensure!(comparison.is_unchanged(), "{comparison:?}");
+        times[2].push(time(|| world.git(&world.repository, &["status", "--untracked-files=all", "--porcelain"]))?.0);
+    }
+    fs::remove_dir_all(world.repository.join("ignored"))?;
+    let [taken, compared, status] = times.map(median);
+    let figure = |what: &str, ours| Figure {
+        what: format!("{what} of {} files", world.files + ignored),
+        reference: "`git status -uall`".to_owned(),
+        unit: "ms",
+        ours,
+        theirs: status,
+        bar: Some(1.0),
+    };
+    Ok(vec![figure("the read-only baseline", taken), figure("its comparison", compared)])
+}
+
+fn settle() {
+    #[expect(clippy::disallowed_methods, reason = "a file's age is what matters, and no event tells it")]
+    std::thread::sleep(Duration::from_secs(3));
 }
