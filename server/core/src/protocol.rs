@@ -32,7 +32,7 @@ pub mod view;
 pub mod words;
 
 pub use apply::*;
-pub use choices::{BriefSource, ExportForm, PreviewFormat, Severity, Side};
+pub use choices::{BriefSource, ExportForm, OutlookKind, PreviewFormat, Severity, Side};
 pub use delegate::*;
 pub use events::*;
 pub use machine::*;

@@ -7,6 +7,7 @@
 //! - [`capture`]: from the tree that a dead job left to objects of our own; [`change_set`] tells them from the base.
 //! - [`lfs`]: contents of files in Git LFS, from the local store.
 //! - [`checkout_form`]: what a checkout holds for stored contents (line endings, encodings), and back.
+//! - [`renames`]: which added paths look like deleted ones.
 //! - [`objects`]: contents by id. [`merge`]: three texts made one.
 //! - [`accepted`]: what the person took of a result so far, as a tree of our own.
 //! - [`scratch`]: questions about the person's objects and refs that only git can answer.
@@ -27,6 +28,7 @@ pub mod merge;
 pub mod objects;
 pub mod places;
 pub mod prepare;
+pub mod renames;
 pub mod scratch;
 pub mod snapshot;
 

@@ -7,6 +7,7 @@
 
 mod apply;
 mod base;
+mod content;
 mod delegate;
 mod dispose;
 mod doctor;
@@ -17,6 +18,7 @@ mod patch_file;
 mod preview;
 mod prune;
 mod read;
+mod scene;
 mod undo;
 
 use std::ops::Range;

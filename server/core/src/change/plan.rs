@@ -257,7 +257,7 @@ impl ChangeSet {
         }
     }
 
-    /// What applying each path now would do, were every one chosen and looked at.
+    /// What applying each path now would do, were every one chosen, named and looked at.
     pub fn outlook(&self, grounds: &Grounds, checkout: &Checkout) -> BTreeMap<RepoPath, Outlook> {
         let everything = Selection::Paths(self.changes.iter().map(|change| change.path.clone()).collect());
         let chosen = &Chosen::of(&everything);

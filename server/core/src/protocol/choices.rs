@@ -46,6 +46,21 @@ pub enum Side {
     Merged,
 }
 
+/// What applying a path would do, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum OutlookKind {
+    /// It is written as it was shown.
+    Clean,
+    /// There is nothing to do: the checkout has it.
+    Already,
+    /// The checkout's changes and the job's are merged; that has to be looked at first.
+    Merge,
+    /// It is not written.
+    Conflict,
+}
+
 /// What an export makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

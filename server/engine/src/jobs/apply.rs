@@ -8,11 +8,10 @@
 //! died in between) is recorded by the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 
 use pactify_core::change::Entry;
 use pactify_core::change::group::GroupId;
-use pactify_core::change::plan::{CheckedPlan, Grounds, Selection};
+use pactify_core::change::plan::{CheckedPlan, Selection};
 use pactify_core::job::RepositoryRecord;
 use pactify_core::job::event::Known;
 use pactify_core::job::outcome::Disposition;
@@ -21,14 +20,13 @@ use pactify_core::protocol::{Applied, ApplyParams};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, ObjectId, RepoPath};
 
 use super::dispose::BUSY;
-use super::merge::Merging;
 use super::offer::{Chosen, Offer};
 use super::outside::refuse_unless_settled;
 use super::preview::Captured;
+use super::scene::{InCheckout, Scene};
 use super::{Jobs, invalid, job_id};
 use crate::apply::unsaved::unsaved;
-use crate::apply::{self, ApplyError, ApplyId, Canonical, Materials, RepositoryLock};
-use crate::causes::with_causes;
+use crate::apply::{self, ApplyError, ApplyId, Materials, RepositoryLock};
 use crate::git::{CheckoutForm, Places};
 use crate::journal::Journal;
 
@@ -46,12 +44,10 @@ impl Jobs {
 
         let result = self.result(&job)?;
         refuse_unless_shown(&job, &result, &params.change_set)?;
-        let spec = &result.spec;
-        let unsaved = unsaved(self.store(), &spec.repository)?;
         let places = Places::from(&self.store().job(&job)?);
         let mut offer = Offer::of(&result);
-        offer.provide_changes()?;
-        let form = self.git()?.checkout_form(&places, &spec.base, &result.set)?;
+        let unsaved = unsaved(self.store(), &result.spec.repository)?;
+        let form = self.form(&places, &offer)?;
         let plan = plan(&mut offer, &form, wish, unsaved)?;
 
         let merged = plan.actions().iter().filter(|action| action.merged).map(|action| action.path.path().clone());
@@ -165,13 +161,12 @@ pub(super) fn plan(
     wish: Wish,
     unsaved: Vec<RepoPath>,
 ) -> Result<CheckedPlan, Failure> {
-    let Captured { set, spec, .. } = offer.result();
-    let mut grounds = Grounds { shown: wish.shown, ..offer.grounds(&wish.groups)? };
-    let checkout = apply::observe(&spec.repository, set, &grounds, &InCheckout { form, offer }, unsaved)?;
-    let merging = Merging { repository: &spec.repository, form };
-    grounds.merges = merging.all(&set.to_merge(&wish.selection, &grounds, &checkout), offer)?;
-    let plan = set.check(&wish.selection, &grounds, &checkout).map_err(ApplyError::Conflicts)?;
-    merging.keep(&plan, offer)?;
+    let set = &offer.result().set;
+    let mut scene = Scene::of(form, offer, &wish.groups, unsaved)?;
+    scene.grounds.shown = wish.shown;
+    scene.merge(&wish.selection, offer)?;
+    let plan = set.check(&wish.selection, &scene.grounds, &scene.checkout).map_err(ApplyError::Conflicts)?;
+    scene.merging().keep(&plan, offer)?;
     Ok(plan)
 }
 
@@ -181,38 +176,6 @@ fn next_apply(journal: &Journal, lock: &RepositoryLock) -> Result<ApplyId, Apply
         id.number += 1;
     }
     Ok(id)
-}
-
-/// The form that the checkout gives to contents, for the applier.
-pub(super) struct InCheckout<'a> {
-    pub(super) form: &'a CheckoutForm,
-    pub(super) offer: &'a Offer<'a>,
-}
-
-impl Canonical for InCheckout<'_> {
-    fn to_stored(&self, path: &RepoPath, bytes: &[u8]) -> io::Result<Option<ObjectId>> {
-        self.form.stored(path, bytes).map_err(|error| io::Error::other(with_causes(&error)))
-    }
-
-    fn to_checkout(&self, path: &RepoPath, object: &ObjectId) -> io::Result<Option<Vec<u8>>> {
-        if !self.form.converts(path) {
-            return Ok(None);
-        }
-        let converted = self.offer.provide(object).and_then(|()| self.form.checked_out(path, object));
-        converted.map_err(|error| io::Error::other(with_causes(&error)))
-    }
-
-    fn is_converted(&self, path: &RepoPath, object: &ObjectId) -> io::Result<bool> {
-        if !self.form.converts(path) {
-            return Ok(false);
-        }
-        let converted = self.offer.provide(object).and_then(|()| self.form.is_converted(path, object));
-        converted.map_err(|error| io::Error::other(with_causes(&error)))
-    }
-
-    fn trusts_executable_bit(&self) -> bool {
-        self.form.trusts_executable_bit()
-    }
 }
 
 /// What the person wants, understood.

@@ -73,6 +73,15 @@ impl Merging<'_> {
         Ok(())
     }
 
+    /// What the repository would store for what the checkout holds at `path`; `None` for nothing, or what is too large.
+    pub(super) fn held(&self, path: &RepoPath) -> Result<Option<Vec<u8>>, Failure> {
+        match apply::current(self.repository, path, hunk::MAX_TEXT_BYTES)? {
+            Current::Bytes(bytes) if self.form.is_in_lfs(path) => Ok(Some(bytes)),
+            Current::Bytes(bytes) => Ok(Some(self.form.stored_content(path, &bytes)?.unwrap_or(bytes))),
+            Current::TooLarge(_) | Current::Absent => Ok(None),
+        }
+    }
+
     /// What the repository would store for what the checkout holds at `path`, which was `object` a moment ago; or why that
     /// cannot be said.
     fn ours(

@@ -83,15 +83,33 @@ impl<'a> Offer<'a> {
         self.result.accepted_entries.get(&change.path).unwrap_or(&change.old).clone()
     }
 
-    /// Reads both sides of a change, as far as they can be taken apart.
+    /// Reads both sides of a change, as far as they are not too large.
     pub(super) fn sides(&self, change: &Change) -> Result<Sides, Failure> {
         let read = |entry: &Option<Entry>| match entry {
-            Some(entry) if entry.mode.is_file() && entry.size <= hunk::MAX_TEXT_BYTES => {
+            Some(entry) if entry.mode != EntryMode::Gitlink && entry.size <= hunk::MAX_TEXT_BYTES => {
                 self.read(&entry.object, hunk::MAX_TEXT_BYTES).map(Some)
             }
             _ => Ok(None),
         };
         Ok(Sides { old: read(&change.old)?, new: read(&change.new)? })
+    }
+
+    /// Which of a change's groups of lines were accepted, and whether its mode was.
+    pub(super) fn accepted(&self, change: &Change, parts: &Parts<'_>) -> Result<(Vec<bool>, bool), Failure> {
+        let none = vec![false; parts.lines().len()];
+        let (Some(had), Some(old), Some(new)) = (self.had(change), &change.old, &change.new) else {
+            return Ok((none, false));
+        };
+        let mode = had.mode == new.mode && old.mode != new.mode;
+        let lines = if had.object == old.object {
+            none
+        } else if had.object == new.object {
+            vec![true; parts.lines().len()]
+        } else {
+            let text = self.read(&had.object, hunk::MAX_TEXT_BYTES)?;
+            std::str::from_utf8(&text).ok().and_then(|text| parts.accepted(text, &[])).unwrap_or(none)
+        };
+        Ok((lines, mode))
     }
 
     /// The goal of a path of which `groups` are chosen and `had` was accepted.
@@ -191,6 +209,19 @@ impl<'a> Offer<'a> {
 const ACCEPTED: Labels = Labels { base: "the job's base", ours: "accepted before", theirs: "chosen now" };
 
 impl Sides {
+    /// Both sides as text: empty where there is nothing; `None` where one is no text or too large.
+    pub(super) fn texts(&self, change: &Change) -> Option<(&str, &str)> {
+        fn text<'t>(entry: &Option<Entry>, bytes: &'t Option<Vec<u8>>) -> Option<&'t str> {
+            match (entry, bytes) {
+                (None, _) => Some(""),
+                (Some(entry), _) if entry.mode == EntryMode::Gitlink => Some(""),
+                (Some(_), Some(bytes)) if hunk::is_text(bytes) => std::str::from_utf8(bytes).ok(),
+                _ => None,
+            }
+        }
+        Some((text(&change.old, &self.old)?, text(&change.new, &self.new)?))
+    }
+
     /// The parts of the change whose sides these are.
     pub(super) fn divide(&self, change: &Change) -> Result<Parts<'_>, Undivided> {
         let deadline = Instant::now() + hunk::DEADLINE;

@@ -3,33 +3,32 @@
 //! Everything here is bounded and pages; what is cut short says so. Sensitive paths come first. The job's tree is never
 //! looked at: it may have been changed since, or be a trap.
 
+mod file;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
 
-use pactify_core::change::hunk::{self, Group};
+use pactify_core::change::plan::Selection;
 use pactify_core::change::sensitive::{Tier, tier};
-use pactify_core::change::{Change, ChangeSet, Entry, EntryMode, Note, Totals};
+use pactify_core::change::{Change, ChangeKind, ChangeSet, Entry, EntryMode, Note, Totals, hunk};
 use pactify_core::fingerprint::OutsideChange;
+use pactify_core::job::JobSpec;
 use pactify_core::job::state::SeenState;
-use pactify_core::job::{JobSpec, RepositoryRecord};
 use pactify_core::path::PathName;
-use pactify_core::path::rules::WritablePath;
-use pactify_core::protocol::{
-    Content, ContentParams, ExportForm, ExportParams, Exported, FileChange, HunkView, Preview, PreviewFormat,
-    PreviewParams, Side, SideView,
-};
+use pactify_core::protocol::{ExportForm, ExportParams, Exported, FileChange, Preview, PreviewFormat, PreviewParams};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, ObjectId, RepoPath, display};
 
-use super::{Jobs, invalid, job_id, page};
-use crate::apply::{self, Current};
+use super::offer::{Chosen, Offer};
+use super::scene::Scene;
+use super::{Jobs, Page, invalid, job_id, page};
+use crate::apply::unsaved::unsaved;
 use crate::git::{GitError, Objects, Places, Texts};
 
 /// The longest patch that is sent in one piece, in bytes.
 const MAX_PATCH: usize = 16 << 20;
 
-/// The most lines of one file's hunks that are sent.
-const MAX_HUNK_LINES: usize = 5_000;
+/// When a page has more changed lines than this, it ends.
+const MAX_PAGE_LINES: usize = 50_000;
 
 impl Jobs {
     /// What a job changed.
@@ -48,12 +47,24 @@ impl Jobs {
             return Err(invalid(format!("path: {only} is not among the job's changes")));
         }
         changes.sort_by_key(|change| tier(&change.path) != Some(Tier::Sensitive));
-        let page = page(params.cursor.as_deref(), params.limit, 500, 5_000, changes.len())?;
-        let mut truncated = false;
-        let mut files = Vec::new();
-        for change in &changes[page.range.clone()] {
-            files.push(file_change(change, &result, params.format, &mut truncated)?);
+        let mut page = page(params.cursor.as_deref(), params.limit, 500, 5_000, changes.len())?;
+        let mut offer = Offer::of(&result);
+        let mut files: Vec<FileChange> = Vec::new();
+        let mut lines = 0;
+        for (at, change) in changes.iter().enumerate().take(page.range.end).skip(page.range.start) {
+            if lines > MAX_PAGE_LINES {
+                page = Page { range: page.range.start..at, next: Some(at.to_string()) };
+                break;
+            }
+            files.push(file::change(change, &offer, params.format)?);
+            lines += files.last().map_or(0, file::lines);
         }
+        let shown: Vec<&Change> = changes[page.range].to_vec();
+        self.add_renames(&result, &shown, &mut files)?;
+        if params.checkout {
+            self.add_outlook(&job, &mut offer, &shown, &mut files)?;
+        }
+        let mut truncated = files.iter().any(|file| file.truncated && params.format == PreviewFormat::Hunks);
         let patch = match params.format {
             PreviewFormat::Patch => {
                 let patch = self.patch(&result, only.as_ref())?;
@@ -72,26 +83,6 @@ impl Jobs {
             next: page.next,
             patch,
             truncated,
-        })
-    }
-
-    /// One side of one path.
-    pub fn content(&self, params: &ContentParams) -> Result<Content, Failure> {
-        let job = job_id(&params.job_id)?;
-        let path = repo_path(params.path.path.clone(), params.path.path_bytes.clone())?;
-        let result = self.result(&job)?;
-        let change = result.set.changes.iter().find(|change| change.path == path);
-        let change = change.ok_or_else(|| invalid(format!("path: {path} is not among the job's changes")))?;
-        let bytes = match params.side {
-            Side::Base => side(change.old.as_ref(), &result.objects)?,
-            Side::Result => side(change.new.as_ref(), &result.objects)?,
-            Side::Current => current(&result.spec.repository, &path)?,
-            Side::Merged => return Err(invalid("side: merged is not there yet")),
-        };
-        Ok(match bytes {
-            SideBytes::None => Content { text: None, binary: false, size: 0, exists: false },
-            SideBytes::TooLarge(size) => Content { text: None, binary: true, size, exists: true },
-            SideBytes::Bytes(bytes) => content(bytes),
         })
     }
 
@@ -120,6 +111,49 @@ impl Jobs {
 }
 
 impl Jobs {
+    fn add_renames(&self, result: &Captured, shown: &[&Change], files: &mut [FileChange]) -> Result<(), Failure> {
+        let (capture, base, tree) = (&result.capture, &result.set.base_tree, result.set.id.tree());
+        let to_from = self.git()?.renames(capture, base, tree, &result.set.changes)?;
+        let from_to: BTreeMap<&RepoPath, (&RepoPath, u8)> =
+            to_from.iter().map(|(to, rename)| (&rename.from, (to, rename.similarity))).collect();
+        for (change, file) in shown.iter().zip(files) {
+            match (change.kind(), to_from.get(&change.path), from_to.get(&change.path)) {
+                (ChangeKind::Added, Some(rename), _) => {
+                    file.renamed_from = Some(rename.from.clone().into());
+                    file.similarity = Some(rename.similarity);
+                }
+                (ChangeKind::Deleted, _, Some((to, similarity))) => {
+                    file.renamed_to = Some((*to).clone().into());
+                    file.similarity = Some(*similarity);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Says of each shown file what applying it to the checkout would do now.
+    fn add_outlook(
+        &self,
+        job: &JobId,
+        offer: &mut Offer<'_>,
+        shown: &[&Change],
+        files: &mut [FileChange],
+    ) -> Result<(), Failure> {
+        let _lock = self.quiet(job)?;
+        let result = offer.result();
+        let unsaved = unsaved(self.store(), &result.spec.repository)?;
+        let form = self.form(&Places::from(&self.store().job(job)?), offer)?;
+        let mut scene = Scene::of(&form, offer, &Chosen::new(), unsaved)?;
+        let shown_paths = Selection::Paths(shown.iter().map(|change| change.path.clone()).collect());
+        scene.merge(&shown_paths, offer)?;
+        let mut outlook = result.set.outlook(&scene.grounds, &scene.checkout);
+        for (change, file) in shown.iter().zip(files) {
+            file.outlook = outlook.remove(&change.path).map(file::outlook);
+        }
+        Ok(())
+    }
+
     /// Opens what the job's newest capture found.
     pub(super) fn result(&self, job: &JobId) -> Result<Captured, Failure> {
         let (snapshot, seen) = self.store().seen(job)?;
@@ -190,113 +224,6 @@ fn no_result(job: &JobId, seen: SeenState) -> Failure {
     Failure::new(FailureCode::WrongState, format!("job {job} has no result: {why}"), next)
 }
 
-/// What is on one side of a path.
-pub(super) enum SideBytes {
-    None,
-    TooLarge(u64),
-    Bytes(Vec<u8>),
-}
-
-fn side(entry: Option<&Entry>, objects: &Objects) -> Result<SideBytes, Failure> {
-    Ok(match entry {
-        None => SideBytes::None,
-        Some(entry) if entry.mode == EntryMode::Gitlink => SideBytes::None,
-        Some(entry) if entry.size > hunk::MAX_TEXT_BYTES => SideBytes::TooLarge(entry.size),
-        Some(entry) => SideBytes::Bytes(objects.read(&entry.object, hunk::MAX_TEXT_BYTES)?),
-    })
-}
-
-/// What the checkout holds at a path now, in the form in which it holds it.
-fn current(repository: &RepositoryRecord, path: &RepoPath) -> Result<SideBytes, Failure> {
-    Ok(match apply::current(repository, path, hunk::MAX_TEXT_BYTES)? {
-        Current::Absent => SideBytes::None,
-        Current::TooLarge(size) => SideBytes::TooLarge(size),
-        Current::Bytes(bytes) => SideBytes::Bytes(bytes),
-    })
-}
-
-fn content(bytes: Vec<u8>) -> Content {
-    let size = bytes.len() as u64;
-    match String::from_utf8(bytes) {
-        Ok(text) if hunk::is_text(text.as_bytes()) => Content { text: Some(text), binary: false, size, exists: true },
-        _ => Content { text: None, binary: true, size, exists: true },
-    }
-}
-
-fn file_change(
-    change: &Change,
-    result: &Captured,
-    format: PreviewFormat,
-    truncated: &mut bool,
-) -> Result<FileChange, Failure> {
-    let view = |entry: &Entry| SideView { mode: entry.mode, size: entry.size };
-    let known =
-        [&change.old, &change.new].map(|entry| entry.as_ref().map_or(Some(true), |entry| result.is_text(entry)));
-    let (binary, hunks) = match (format, known) {
-        (PreviewFormat::Summary | PreviewFormat::Patch, [Some(old), Some(new)]) => (!(old && new), None),
-        _ => {
-            let (old, new) = (side(change.old.as_ref(), &result.objects)?, side(change.new.as_ref(), &result.objects)?);
-            match (format, text(&old), text(&new)) {
-                (PreviewFormat::Hunks, Some(old), Some(new)) => (false, Some(hunks(old, new, truncated))),
-                (_, old, new) => (old.is_none() || new.is_none(), None),
-            }
-        }
-    };
-    Ok(FileChange {
-        path: change.path.clone().into(),
-        kind: change.kind(),
-        old: change.old.as_ref().map(view),
-        new: change.new.as_ref().map(view),
-        binary,
-        tier: tier(&change.path),
-        refused: refused(change),
-        hunks,
-    })
-}
-
-/// The side as text: empty where there is nothing, `None` where it is no text or too large.
-fn text(bytes: &SideBytes) -> Option<&str> {
-    match bytes {
-        SideBytes::None => Some(""),
-        SideBytes::TooLarge(_) => None,
-        SideBytes::Bytes(bytes) if hunk::is_text(bytes) => std::str::from_utf8(bytes).ok(),
-        SideBytes::Bytes(_) => None,
-    }
-}
-
-fn hunks(old: &str, new: &str, truncated: &mut bool) -> Vec<HunkView> {
-    let (old, new) = (hunk::lines(old), hunk::lines(new));
-    let groups = hunk::groups(&old, &new, Some(Instant::now() + hunk::DEADLINE));
-    let mut left = MAX_HUNK_LINES;
-    let mut views = Vec::new();
-    for Group { old: old_range, new: new_range } in groups {
-        let size = old_range.len() + new_range.len();
-        if size > left {
-            *truncated = true;
-            break;
-        }
-        left -= size;
-        let lines = |side: &[&str]| side.iter().map(|line| line.trim_end_matches('\n').to_owned()).collect();
-        let start = |range: &std::ops::Range<usize>| (range.start + usize::from(!range.is_empty())) as u64;
-        views.push(HunkView {
-            old_start: start(&old_range),
-            old_lines: lines(&old[old_range]),
-            new_start: start(&new_range),
-            new_lines: lines(&new[new_range]),
-        });
-    }
-    views
-}
-
-/// Why a change can never be applied.
-fn refused(change: &Change) -> Option<String> {
-    let gitlink = |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.mode == EntryMode::Gitlink);
-    if gitlink(&change.old) || gitlink(&change.new) {
-        return Some("it is a nested repository, which is never written".to_owned());
-    }
-    WritablePath::check(change.path.clone()).err().map(|refusal| format!("its name {}", refusal.rule))
-}
-
 /// A note, as one sentence.
 pub(super) fn note(note: &Note) -> String {
     match note {
@@ -320,7 +247,7 @@ pub(super) fn note(note: &Note) -> String {
     }
 }
 
-fn repo_path(path: String, path_bytes: Option<String>) -> Result<RepoPath, Failure> {
+pub(super) fn repo_path(path: String, path_bytes: Option<String>) -> Result<RepoPath, Failure> {
     RepoPath::try_from(PathName { path, path_bytes }).map_err(|error| invalid(format!("path: {error}")))
 }
 
@@ -345,7 +272,7 @@ pub(super) struct Captured {
 
 impl Captured {
     /// Whether a side is text, if that can be told without reading it.
-    fn is_text(&self, entry: &Entry) -> Option<bool> {
+    pub(super) fn is_text(&self, entry: &Entry) -> Option<bool> {
         match entry.mode {
             EntryMode::Gitlink => Some(true),
             _ if entry.size > hunk::MAX_TEXT_BYTES => Some(false),

@@ -274,26 +274,26 @@ fn the_current_side_is_what_the_checkout_holds_and_nothing_beyond_it() {
     fixture.commit(&[(".gitattributes", "*.txt text eol=crlf\n"), ("dir/a.txt", "one\r\ntwo\r\n")]);
     let landed = fixture.land(|job| edit(&job.tree().join("dir/a.txt"), b"two", b"2"));
     let file = fixture.repo.join("dir/a.txt");
-    let text = |text: &str| Content { text: Some(text.into()), binary: false, size: text.len() as u64, exists: true };
+    let absent = || Content { text: None, binary: false, size: 0, exists: false, object: None, conflicts: None };
+    let text = |text: &str| Content { text: Some(text.into()), size: text.len() as u64, exists: true, ..absent() };
     assert_eq!(landed.content("dir/a.txt", Side::Base), text("one\ntwo\n"));
     assert_eq!(landed.content("dir/a.txt", Side::Result), text("one\n2\n"));
     assert_eq!(landed.content("dir/a.txt", Side::Current), text("one\r\ntwo\r\n"));
 
     fs::write(&file, "\0").unwrap();
-    assert_eq!(landed.content("dir/a.txt", Side::Current), Content { text: None, binary: true, size: 1, exists: true });
+    assert_eq!(landed.content("dir/a.txt", Side::Current), Content { binary: true, size: 1, exists: true, ..absent() });
     fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
-    let large = Content { text: None, binary: true, size: 1 << 40, exists: true };
+    let large = Content { binary: true, size: 1 << 40, exists: true, ..absent() };
     assert_eq!(landed.content("dir/a.txt", Side::Current), large);
 
     let secret = fixture.root.join("secrets/a.txt");
     write(&secret, "secret");
-    let absent = Content { text: None, binary: false, size: 0, exists: false };
     fs::remove_file(&file).unwrap();
-    assert_eq!(landed.content("dir/a.txt", Side::Current), absent);
+    assert_eq!(landed.content("dir/a.txt", Side::Current), absent());
     symlink(&secret, &file).unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), "secret", "whoever follows it, reads it");
     assert_eq!(landed.content("dir/a.txt", Side::Current), text(secret.to_str().unwrap()));
     fs::remove_dir_all(fixture.repo.join("dir")).unwrap();
     symlink(fixture.root.join("secrets"), fixture.repo.join("dir")).unwrap();
-    assert_eq!(landed.content("dir/a.txt", Side::Current), absent);
+    assert_eq!(landed.content("dir/a.txt", Side::Current), absent());
 }

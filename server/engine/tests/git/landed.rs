@@ -22,7 +22,7 @@ impl Landed {
 
     pub(crate) fn content(&self, path: &str, side: Side) -> Content {
         let path = pactify_core::path::PathName { path: path.into(), path_bytes: None };
-        self.jobs().content(&ContentParams { job_id: self.id(), side, path }).unwrap()
+        self.jobs().content(&ContentParams { job_id: self.id(), side, path, groups: None }).unwrap()
     }
 
     /// Applies all of it, sensitive paths included.

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord};
 use pactify_core::job::outcome::{Disposition, Outcome};
-use pactify_core::protocol::{Applied, ApplyParams};
+use pactify_core::protocol::{Applied, ApplyParams, Content, Preview};
 use pactify_core::{Failure, FailureCode};
 use pactify_engine::job_dir::JobLock;
 use pactify_engine::jobs::Jobs;
@@ -252,4 +252,243 @@ fn what_was_accepted_outlives_the_capture_that_it_came_from() {
     fixture.plain(accepted.as_path(), &["fsck", "--full", "--strict", "--no-dangling"]);
     apply(&landed, json!({})).unwrap();
     assert_eq!((read(&fixture, "a.bin").as_str(), read(&fixture, "a.txt").as_str()), ("\0second", RESULT));
+}
+
+/// The preview as JSON, of `more` than the summary.
+fn preview(landed: &Landed, more: Value) -> Value {
+    let mut params = json!({ "jobId": landed.job.places.job(), "format": "hunks" });
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let jobs = Jobs::open(landed.env.clone()).unwrap();
+    let preview: Preview = jobs.preview(&serde_json::from_value(params).unwrap()).unwrap();
+    serde_json::to_value(preview).unwrap()
+}
+
+fn merged(landed: &Landed, more: Value) -> Result<Content, Failure> {
+    let mut params = json!({ "jobId": landed.job.places.job(), "side": "merged", "path": "a.txt" });
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    Jobs::open(landed.env.clone()).unwrap().content(&serde_json::from_value(params).unwrap())
+}
+
+/// What the preview says of applying each path now: `path outlook`.
+fn outlook(landed: &Landed) -> Vec<String> {
+    let preview = preview(landed, json!({ "format": "summary", "checkout": true }));
+    let told = |file: &Value| {
+        let outlook = &file["outlook"];
+        let kind = outlook["conflict"].as_str().or(outlook["kind"].as_str()).unwrap();
+        format!("{} {kind}", file["path"].as_str().unwrap())
+    };
+    preview["files"].as_array().unwrap().iter().map(told).collect()
+}
+
+#[test]
+fn a_preview_names_the_parts_and_what_was_taken_of_them() {
+    let (_fixture, landed) = landed();
+    apply(&landed, groups(&[MIDDLE])).unwrap();
+    let files = preview(&landed, json!({}))["files"].clone();
+    assert_eq!(
+        files[0]["groups"],
+        json!([
+            { "id": FIRST, "accepted": false },
+            { "id": MIDDLE, "accepted": true },
+            { "id": LAST, "accepted": false }
+        ])
+    );
+    assert_eq!(
+        files[0]["hunks"][1],
+        json!({ "id": MIDDLE, "accepted": true, "oldStart": 5, "oldLines": ["5"], "newStart": 5, "newLines": ["fünf"] })
+    );
+    assert_eq!(files[1]["groups"], json!([{ "id": "whole", "accepted": false }]));
+    apply(&landed, json!({})).unwrap();
+    let files = preview(&landed, json!({}))["files"].clone();
+    assert_eq!(files[0]["groups"][0]["accepted"], true);
+    assert_eq!(files[1]["groups"], json!([{ "id": "whole", "accepted": true }]));
+}
+
+#[test]
+fn hunks_mark_words_and_hide_nothing() {
+    let fixture = Fixture::with(&[("a.txt", "let total = count(list);\n")]);
+    let landed = fixture.land(|job| job.write("a.txt", "let total = count(\u{202e}tsil);\u{1b}[2K\n"));
+    let hunk = preview(&landed, json!({}))["files"][0]["hunks"][0].clone();
+    assert_eq!(hunk["newLines"], json!(["let total = count(\\u{202e}tsil);\\u{1b}[2K"]));
+    assert_eq!(hunk["oldWords"], json!([{ "line": 0, "start": 18, "end": 22 }]));
+    assert_eq!(hunk["newWords"][0]["start"], 18);
+}
+
+#[test]
+fn a_file_of_too_many_changed_lines_is_taken_whole() {
+    let long = |word: &str| (0..3_000).map(|line| format!("{word} {line}\n")).collect::<String>();
+    let fixture = Fixture::with(&[("a.txt", &long("old"))]);
+    let landed = fixture.land(|job| job.write("a.txt", &long("new")));
+    let seen = preview(&landed, json!({}));
+    assert_eq!((&seen["truncated"], &seen["files"][0]["truncated"]), (&json!(true), &json!(true)));
+    assert_eq!(seen["files"][0]["groups"], json!([{ "id": "whole", "accepted": false }]));
+    let failure = apply(&landed, groups(&["-1,3000+1,3000"])).unwrap_err();
+    assert_eq!(
+        failure.message,
+        "a.txt can only be taken as a whole: more than 5000 of its lines changed, which no preview shows in full"
+    );
+    apply(&landed, json!({})).unwrap();
+    assert_eq!(read(&fixture, "a.txt"), long("new"));
+}
+
+#[test]
+fn renames_are_told_and_chosen_as_two_changes() {
+    let fixture = Fixture::with(&[("old name.txt", BASE), ("other.txt", "unlike\n")]);
+    let landed = fixture.land(|job| {
+        fs::rename(job.tree().join("old name.txt"), job.tree().join("new.txt")).unwrap();
+        job.write("new.txt", &BASE.replace('5', "five"));
+        fs::remove_file(job.tree().join("other.txt")).unwrap();
+    });
+    let files = preview(&landed, json!({ "format": "summary" }))["files"].clone();
+    assert_eq!((&files[0]["path"], &files[0]["renamedFrom"]["path"]), (&json!("new.txt"), &json!("old name.txt")));
+    assert_eq!((&files[1]["path"], &files[1]["renamedTo"]["path"]), (&json!("old name.txt"), &json!("new.txt")));
+    assert!(files[0]["similarity"].as_u64().unwrap() >= 50 && files[0]["similarity"] == files[1]["similarity"]);
+    assert!(files[2].get("renamedTo").is_none(), "{files}");
+
+    // The person goes on with the old file: a rename against a modification.
+    fs::write(fixture.repo.join("old name.txt"), BASE.replace('1', "mine")).unwrap();
+    assert_eq!(outlook(&landed), ["new.txt clean", "old name.txt contentDiffers", "other.txt clean"]);
+    assert_eq!(refused(apply(&landed, json!({}))).0, ["ContentDiffers old name.txt"]);
+    assert!(!fixture.repo.join("new.txt").exists(), "nothing is written");
+    apply(&landed, json!({ "select": [{ "path": "new.txt" }] })).unwrap();
+    assert_eq!(read(&fixture, "old name.txt"), BASE.replace('1', "mine"));
+}
+
+#[test]
+fn what_an_apply_would_do_is_told_beforehand() {
+    let same = ["clean", "already", "merge", "lines", "gone", "binary", "deleted"];
+    let named = |name: &str| format!("{name}.txt");
+    let files: Vec<(String, &str)> = same.iter().map(|name| (named(name), BASE)).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+    let fixture = Fixture::with(&files);
+    let landed = fixture.land(|job| {
+        for name in ["clean", "already", "merge", "lines", "gone"] {
+            job.write(&named(name), RESULT);
+        }
+        job.write("binary.txt", "\0");
+        job.write("added.txt", "theirs\n");
+        job.write("both.txt", "the same\n");
+        fs::remove_file(job.tree().join("deleted.txt")).unwrap();
+    });
+    let put = |name: &str, text: &str| fs::write(fixture.repo.join(named(name)), text).unwrap();
+    put("already", RESULT);
+    put("merge", &BASE.replace('3', "mine"));
+    put("lines", &BASE.replace('1', "mine").replace('9', "mine"));
+    fs::remove_file(fixture.repo.join("gone.txt")).unwrap();
+    put("binary", &BASE.replace('3', "mine"));
+    put("deleted", &BASE.replace('3', "mine"));
+    put("added", "untracked, the person's\n");
+    put("both", "the same\n");
+    let before = fixture.belongings();
+    assert_eq!(
+        outlook(&landed),
+        [
+            "added.txt alreadyExists",
+            "already.txt already",
+            "binary.txt contentDiffers",
+            "both.txt already",
+            "clean.txt clean",
+            "deleted.txt contentDiffers",
+            "gone.txt missing",
+            "lines.txt contentDiffers",
+            "merge.txt merge",
+        ]
+    );
+    let (conflicts, _) = refused(apply(&landed, json!({})));
+    assert_eq!(
+        conflicts,
+        [
+            "AlreadyExists added.txt",
+            "ContentDiffers binary.txt",
+            "ContentDiffers deleted.txt",
+            "Missing gone.txt",
+            "ContentDiffers lines.txt",
+            "MergeNotShown merge.txt",
+        ]
+    );
+    assert_eq!(fixture.belongings(), before, "neither a look nor a refusal writes");
+}
+
+#[test]
+fn the_merged_side_is_what_an_apply_writes_or_the_conflict_marked() {
+    let (fixture, landed) = landed();
+    let exact = |content: Content| (content.text.unwrap(), content.conflicts);
+    assert_eq!(exact(merged(&landed, json!({})).unwrap()), (RESULT.to_owned(), Some(0)));
+    let part = json!({ "groups": [MIDDLE] });
+    assert_eq!(exact(merged(&landed, part.clone()).unwrap()).0, BASE.replace('5', "fünf"));
+
+    fs::write(fixture.repo.join("a.txt"), BASE.replace('3', "mine")).unwrap();
+    let all = merged(&landed, json!({})).unwrap();
+    assert_eq!(all.text.as_deref(), Some(RESULT.replace('3', "mine").as_str()));
+    assert_eq!(all.object, Some(refused(apply(&landed, json!({}))).1[0].clone()), "the id that an apply asks for");
+    let some = merged(&landed, part).unwrap();
+    assert_eq!(some.text.as_deref(), Some(BASE.replace('3', "mine").replace('5', "fünf").as_str()));
+
+    fs::write(fixture.repo.join("a.txt"), BASE.replace('1', "mine")).unwrap();
+    let marked = merged(&landed, json!({})).unwrap();
+    assert_eq!((marked.conflicts, marked.object), (Some(1), None));
+    let text = marked.text.unwrap();
+    let conflict = "<<<<<<< your checkout\nmine\n||||||| accepted before\n1\n=======\neins\n>>>>>>> the job\n2\n";
+    assert!(text.starts_with(conflict), "{text}");
+    assert_eq!(read(&fixture, "a.txt"), BASE.replace('1', "mine"), "it is never written");
+
+    fs::remove_file(fixture.repo.join("a.txt")).unwrap();
+    assert_eq!(merged(&landed, json!({})).unwrap_err().code, FailureCode::ApplyConflict);
+}
+
+#[test]
+fn merges_keep_the_form_of_the_checkout() {
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    let dos = |text: &str| text.replace('\n', "\r\n").into_bytes();
+    type Encode<'e> = &'e dyn Fn(&str) -> Vec<u8>;
+    for (attributes, encode) in
+        [("*.txt text eol=crlf\n", &dos as Encode<'_>), ("*.txt working-tree-encoding=UTF-16LE\n", &utf16), ("", &dos)]
+    {
+        let fixture = Fixture::empty(&[]);
+        let file = fixture.repo.join("a.txt");
+        fs::write(&file, encode(BASE)).unwrap();
+        fixture.commit(&[(".gitattributes", attributes)]);
+        let landed = fixture.land(|job| fs::write(job.tree().join("a.txt"), encode(RESULT)).unwrap());
+        fs::write(&file, encode(&BASE.replace('3', "mine"))).unwrap();
+        let (conflicts, objects) = refused(apply(&landed, json!({})));
+        assert_eq!(conflicts, ["MergeNotShown a.txt"], "{attributes}");
+        apply(&landed, json!({ "confirmMerges": [{ "path": "a.txt", "object": objects[0] }] })).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), encode(&RESULT.replace('3', "mine")), "{attributes}");
+
+        // A part in that form, and then the rest.
+        fs::write(&file, encode(BASE)).unwrap();
+        let landed = fixture.land(|job| fs::write(job.tree().join("a.txt"), encode(RESULT)).unwrap());
+        apply(&landed, groups(&[LAST])).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), encode(&BASE.replace('9', "neun")), "{attributes}");
+        assert_eq!(apply(&landed, json!({})).unwrap().disposition, Disposition::Applied);
+        assert_eq!(fs::read(&file).unwrap(), encode(RESULT), "{attributes}");
+    }
+}
+
+#[test]
+fn the_index_and_unrelated_dirt_stay_byte_for_byte() {
+    let (fixture, landed) = landed();
+    fs::write(fixture.repo.join("c.txt"), "untracked").unwrap();
+    fs::write(fixture.repo.join("a.txt"), BASE.replace('3', "staged")).unwrap();
+    fixture.plain(&fixture.repo, &["add", "a.txt"]);
+    fs::write(fixture.repo.join("a.txt"), BASE.replace('3', "staged, and more")).unwrap();
+    let index = fs::read(fixture.repo.join(".git/index")).unwrap();
+    let (_, objects) = refused(apply(&landed, json!({})));
+    apply(&landed, json!({ "confirmMerges": [{ "path": "a.txt", "object": objects[0] }] })).unwrap();
+    assert_eq!(fs::read(fixture.repo.join(".git/index")).unwrap(), index);
+    assert_eq!(read(&fixture, "c.txt"), "untracked");
+    assert_eq!(read(&fixture, "a.txt"), RESULT.replace('3', "staged, and more"));
+    assert_eq!(fixture.plain(&fixture.repo, &["show", ":a.txt"]), BASE.replace('3', "staged").trim_end());
+}
+
+#[test]
+fn parts_and_merges_work_in_a_sha256_repository() {
+    let fixture = Fixture::empty(&["--object-format=sha256"]);
+    fixture.commit(&[("a.txt", BASE)]);
+    let landed = fixture.land(|job| job.write("a.txt", RESULT));
+    apply(&landed, groups(&[FIRST])).unwrap();
+    fs::write(fixture.repo.join("a.txt"), BASE.replace('1', "eins").replace('3', "mine")).unwrap();
+    let (_, objects) = refused(apply(&landed, json!({})));
+    apply(&landed, json!({ "confirmMerges": [{ "path": "a.txt", "object": objects[0] }] })).unwrap();
+    assert_eq!(read(&fixture, "a.txt"), RESULT.replace('3', "mine"));
 }

@@ -9,9 +9,10 @@ use pactify_core::path::PathName;
 use pactify_core::protocol::ApplyParams;
 use pactify_core::{AbsPath, Failure, ObjectId, RepoPath};
 
-use super::super::apply::{InCheckout, Wish, plan};
+use super::super::apply::{Wish, plan};
 use super::super::offer::Offer;
 use super::super::preview::Captured;
+use super::super::scene::InCheckout;
 use crate::apply::tests::fixture::{CapturedResult, Files, Node, Sandbox, apply_id};
 use crate::apply::{self, Applied, Materials};
 use crate::env::{Directories, Env, Variables};

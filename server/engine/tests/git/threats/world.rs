@@ -123,7 +123,7 @@ impl Landed {
         }
         for change in &self.captured.change_set.changes {
             for side in [Side::Base, Side::Result, Side::Current] {
-                let params = ContentParams { job_id: self.id(), side, path: change.path.clone().into() };
+                let params = ContentParams { job_id: self.id(), side, path: change.path.clone().into(), groups: None };
                 self.jobs().content(&params).unwrap();
             }
         }
