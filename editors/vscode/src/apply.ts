@@ -4,7 +4,8 @@
 import { basename } from "node:path";
 import * as vscode from "vscode";
 import { counts, files } from "./jobs";
-import type { ApplyParams, FileChange, JobSummary, PathName, Preview } from "./protocol";
+import { openMerges } from "./preview";
+import type { ApplyParams, Conflict, FileChange, JobSummary, PathName, Preview } from "./protocol";
 import { Refusal } from "./server";
 import type { Server } from "./server";
 
@@ -25,8 +26,16 @@ export async function apply(server: Server, job: JobSummary, preview: Preview): 
       void vscode.window.showInformationMessage(`Pactify: applied ${files(applied.length)}${rest}.`);
       return;
     } catch (error) {
-      if (!(error instanceof Refusal) || error.data.code !== "unsavedBuffers") throw error;
-      if (!(await save(job, error))) return;
+      if (!(error instanceof Refusal)) throw error;
+      const conflicts = error.data.conflicts ?? [];
+      if (conflicts.length > 0 && conflicts.every(({ kind }) => kind === "mergeNotShown")) {
+        if (!(await confirmMerges(job, preview, conflicts))) return;
+        params.confirmMerges = conflicts.map((merge) => ({ ...name(merge), object: merge.object ?? "" }));
+      } else if (error.data.code === "unsavedBuffers") {
+        if (!(await save(job, error))) return;
+      } else {
+        throw error;
+      }
     }
   }
 }
@@ -54,6 +63,18 @@ async function choose(job: JobSummary, preview: Preview): Promise<Choice | undef
   if (answer !== all) return undefined;
   const confirmed = { confirmSensitive: special.map(name) };
   return refused.length === 0 ? confirmed : { select: possible.map(name), ...confirmed };
+}
+
+/** Shows merges of the checkout's changes and the job's, and asks for them. */
+async function confirmMerges(job: JobSummary, preview: Preview, merges: Conflict[]): Promise<boolean> {
+  await openMerges(job, preview, merges);
+  const button = "Apply Merged";
+  const answer = await vscode.window.showWarningMessage(
+    `Nothing was applied yet: you changed ${files(merges.length)} of it. Both changes fit together, as shown.`,
+    button,
+    "Cancel",
+  );
+  return answer === button;
 }
 
 /** Offers to save what stands in the way; true if it is saved. */

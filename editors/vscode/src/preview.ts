@@ -4,12 +4,12 @@
 // shows it to people and takes different ones for a rename. The change set makes a later result another document.
 
 import * as vscode from "vscode";
-import type { ContentParams, FileChange, JobSummary, PathName, Preview, Side } from "./protocol";
+import type { Conflict, ContentParams, FileChange, JobSummary, PathName, Preview, Side } from "./protocol";
 import type { Server } from "./server";
 
 export const SCHEME = "pactify";
 
-type Query = ContentParams & { changeSet: string };
+type Query = ContentParams & { changeSet: string; object?: string };
 
 /** All pages of what the job changed. */
 export async function preview(server: Server, job: JobSummary): Promise<Preview> {
@@ -27,17 +27,33 @@ export async function preview(server: Server, job: JobSummary): Promise<Preview>
 /** Opens the diff. */
 export async function open(job: JobSummary, { changeSet, files }: Preview): Promise<void> {
   const repository = vscode.Uri.parse(job.repository);
-  const document = (side: Side, { path, pathBytes }: FileChange): vscode.Uri => {
-    const name: PathName = pathBytes === undefined ? { path } : { path, pathBytes };
-    const query: Query = { jobId: job.id, changeSet, side, ...name };
-    return vscode.Uri.from({ scheme: SCHEME, path: `/${path}`, query: JSON.stringify(query) });
-  };
+  const document = (side: Side, file: FileChange): vscode.Uri => virtual(job, changeSet, side, file);
   const resources = files.map((file) => [
     vscode.Uri.joinPath(repository, file.path),
     file.old && document("base", file),
     file.new && document("result", file),
   ]);
   await vscode.commands.executeCommand("vscode.changes", `Pactify: ${job.title}`, resources);
+}
+
+/** Opens what merges would change in the checkout. */
+export async function openMerges(job: JobSummary, { changeSet }: Preview, merges: Conflict[]): Promise<void> {
+  const repository = vscode.Uri.parse(job.repository);
+  const resources = merges.map((merge) => [
+    vscode.Uri.joinPath(repository, merge.path),
+    virtual(job, changeSet, "current", merge, merge.object),
+    virtual(job, changeSet, "merged", merge, merge.object),
+  ]);
+  await vscode.commands.executeCommand("vscode.changes", `Pactify: merges of ${job.title}`, resources);
+}
+
+/** One side of one path; `object` tells the contents of one path apart as the checkout changes. */
+function virtual(job: JobSummary, changeSet: string, side: Side, file: PathName, object?: string): vscode.Uri {
+  const { path, pathBytes } = file;
+  const name: PathName = pathBytes === undefined ? { path } : { path, pathBytes };
+  const version = object === undefined ? {} : { object };
+  const query: Query = { jobId: job.id, changeSet, side, ...name, ...version };
+  return vscode.Uri.from({ scheme: SCHEME, path: `/${path}`, query: JSON.stringify(query) });
 }
 
 /** Serves the virtual documents. */

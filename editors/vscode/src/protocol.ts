@@ -136,6 +136,16 @@ export interface Content {
   size: number;
   /** Whether there is such a file on that side. */
   exists: boolean;
+  /**
+   * With side `merged`: the id of what an apply would write. Where that is a merge, passing the id back in
+   * `confirmMerges` confirms it.
+   */
+  object?: string;
+  /**
+   * With side `merged`: in how many places both sides changed the same lines. Then `text` marks them, and nothing would
+   * be written.
+   */
+  conflicts?: number;
 }
 
 /** Argument of `pactify.content`. */
@@ -148,6 +158,8 @@ export interface ContentParams {
   path?: string;
   /** The exact bytes, percent-encoded, when the name is not plain UTF-8. */
   pathBytes?: string;
+  /** With side `merged`: what an apply of these parts would write; of all of the path when absent. */
+  groups?: string[];
 }
 
 /** Result of `pactify.debugReport`. */
@@ -374,8 +386,23 @@ export interface FileChange {
   tier?: Tier;
   /** Why it can never be applied, if so. */
   refused?: string;
+  /**
+   * The path that this one was before, when both together look like a rename. They are two changes, and are chosen one
+   * by one.
+   */
+  renamedFrom?: PathName;
+  /** The path that this one is now, likewise. */
+  renamedTo?: PathName;
+  /** With a rename: how much of the content stayed, in percent. */
+  similarity?: number;
+  /** With format `hunks`: the parts that can be chosen. */
+  groups?: GroupView[];
   /** With format `hunks`: the changed runs of lines. */
   hunks?: HunkView[];
+  /** Whether it is too large to be shown in full; then it can only be chosen as a whole. */
+  truncated?: boolean;
+  /** With `checkout`: what applying it now would do. */
+  outlook?: OutlookView;
 }
 
 /** One thing that was looked at. */
@@ -396,6 +423,14 @@ export interface Finding {
 export interface Findings {
   /** What was looked at, worst first. */
   findings: Finding[];
+}
+
+/** One part of a change that can be chosen. */
+export interface GroupView {
+  /** Its name. */
+  id: string;
+  /** Whether it was applied before. */
+  accepted: boolean;
 }
 
 /** Result of `pactify.harnesses`. */
@@ -424,8 +459,15 @@ export interface HarnessView {
   failure?: Failure;
 }
 
-/** A run of changed lines. Lines count from 1; an empty side names the line that it follows. */
+/**
+ * A run of changed lines. Lines count from 1; an empty side names the line that it follows. What could deceive in them
+ * (control characters, changes of direction) is escaped: `pactify.content` has the exact text.
+ */
 export interface HunkView {
+  /** The part's name, to choose it by; absent where the path can only be chosen as a whole. */
+  id?: string;
+  /** Whether it was applied before. */
+  accepted?: boolean;
   /** The first old line. */
   oldStart: number;
   /** The old lines, without line feeds. */
@@ -434,6 +476,10 @@ export interface HunkView {
   newStart: number;
   /** The new lines, without line feeds. */
   newLines: string[];
+  /** The words of the old lines that are not in the new ones; none where nearly everything changed. */
+  oldWords?: WordRange[];
+  /** The words of the new lines that were not in the old ones. */
+  newWords?: WordRange[];
 }
 
 /** How a job's tree is separated from the checkout. */
@@ -624,6 +670,29 @@ export type Outcome =
   /** The result did not pass its verification commands. */
   | "verificationFailed";
 
+/** What applying a path would do, in a word. */
+export type OutlookKind =
+  /** It is written as it was shown. */
+  | "clean"
+  /** There is nothing to do: the checkout has it. */
+  | "already"
+  /** The checkout's changes and the job's are merged; that has to be looked at first. */
+  | "merge"
+  /** It is not written. */
+  | "conflict";
+
+/** What applying a path would do. */
+export interface OutlookView {
+  /** In a word. */
+  kind: OutlookKind;
+  /** With `merge`: the merged content's id, which confirms it. */
+  object?: string;
+  /** With `conflict`: what kind of obstacle it is. */
+  conflict?: ConflictKind;
+  /** With `conflict`: one sentence for people. */
+  detail?: string;
+}
+
 /** Something in the person's git directory that changed while a job ran. Nobody knows who did it. */
 export interface OutsideChange {
   /** Its name within the job: attempt and number. */
@@ -696,6 +765,8 @@ export interface PreviewParams {
   cursor?: string;
   /** At most this many files: 500 when absent, 5000 at most. */
   limit?: number;
+  /** Whether to tell for each file what applying it to the checkout would do now. Needs the job to be finished. */
+  checkout?: boolean;
   /**
    * Whether the server shows it as a patch document, where the client can show documents. For editors without a plugin;
    * true when the command came without an argument.
@@ -903,6 +974,16 @@ export type Weight =
   | "notable"
   /** What a person's own work looks like. */
   | "ordinary";
+
+/** A part of a line of a hunk. */
+export interface WordRange {
+  /** Which of the hunk's lines of that side, from 0. */
+  line: number;
+  /** Where it begins, in UTF-16 code units. */
+  start: number;
+  /** Where it ends. */
+  end: number;
+}
 
 /** Result of `pactify.openWorktree`. */
 export interface Worktree {

@@ -173,6 +173,45 @@ fn an_apply_is_taken_back_while_its_files_are_as_it_left_them() -> Result<()> {
 }
 
 #[test]
+fn parts_are_taken_by_name_and_merges_are_shown_first() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    let base = "1\n2\n3\n4\n5\n6\n7\n";
+    repository.write("a.txt", base)?;
+    repository.fill()?;
+    let sub = |arguments: &[&str]| pactify(&sandbox, &repository, arguments, "");
+    let task = brief(json!([write("a.txt", &base.replace('1', "one").replace('7', "seven"))]))?;
+    assert_eq!(pactify(&sandbox, &repository, &["run"], &task)?.code(), 0);
+
+    let hunks = sub(&["diff", "last", "--hunks"])?.stdout;
+    assert_eq!(hunks, "M a.txt\n@@ -1,1+1,1\n-1\n+one\n@@ -7,1+7,1\n-7\n+seven\n");
+    let part = sub(&["apply", "last", "--group", "a.txt:-7,1+7,1", "--yes"])?;
+    assert_eq!(part.code(), 0, "{part:?}");
+    assert!(part.stderr.contains("partly applied"), "{}", part.stderr);
+    assert_eq!(repository.read("a.txt")?, base.replace('7', "seven"));
+    let unknown = sub(&["apply", "last", "--group", "a.txt:-2,1+2,1", "--yes"])?;
+    assert_eq!(unknown.code(), 2, "{unknown:?}");
+
+    let mine = base.replace('7', "seven").replace('4', "mine");
+    repository.write("a.txt", &mine)?;
+    let refused = sub(&["apply", "last", "--yes"])?;
+    assert_eq!(refused.code(), 5, "{refused:?}");
+    assert!(refused.stdout.contains("M a.txt  will be merged"), "{}", refused.stdout);
+    let shown = "merge of a.txt into your checkout:\n@@ -1,1+1,1 @@\n-1\n+one\n";
+    assert!(refused.stdout.ends_with(shown), "{}", refused.stdout);
+    assert!(refused.stderr.contains("--merge"), "the next step is named: {}", refused.stderr);
+    assert_eq!(repository.read("a.txt")?, mine);
+
+    let merged = sub(&["apply", "last", "--yes", "--merge"])?;
+    assert_eq!(merged.code(), 0, "{merged:?}");
+    assert!(merged.stdout.ends_with("merged a.txt\n"), "{}", merged.stdout);
+    assert_eq!(repository.read("a.txt")?, mine.replace('1', "one"));
+    assert!(sub(&["diff", "last", "--hunks"])?.stdout.contains("@@ -1,1+1,1  applied"));
+    Ok(())
+}
+
+#[test]
 fn an_interrupt_asks_the_job_to_cancel_and_a_detached_one_can_be_followed() -> Result<()> {
     let sandbox = Sandbox::new()?;
     use_scripted_agent(&sandbox, &[])?;

@@ -108,16 +108,47 @@ local function save(root, conflicts)
   return true
 end
 
----@param root string
+--- Shows merges of the checkout's changes and the job's, and asks for them.
+---@param job pactify.JobSummary
+---@param merges pactify.Conflict[]
+---@param wanted fun()
+local function confirm_merges(job, merges, wanted)
+  require('pactify.preview').merges(job, merges, function()
+    vim.cmd.redraw()
+    local question = ('Nothing was applied yet: you changed %d file(s) of it. Apply the merges shown?'):format(#merges)
+    if vim.fn.confirm(question, '&Apply\n&Nothing', 2, 'Warning') == 1 then
+      wanted()
+    end
+  end)
+end
+
+---@param conflicts? pactify.Conflict[]
+local function are_merges(conflicts)
+  return conflicts ~= nil
+    and #conflicts > 0
+    and vim.iter(conflicts):all(function(conflict)
+      return conflict.kind == 'mergeNotShown'
+    end)
+end
+
+---@param job pactify.JobSummary
 ---@param params pactify.ApplyParams
-local function send(root, params)
+local function send(job, params)
+  local root = vim.uri_to_fname(job.repository)
   client.request(protocol.request.apply, params, function(applied)
     local already = #applied.already > 0 and (' (%d had it already)'):format(#applied.already) or ''
     vim.notify(('pactify: applied %d file(s)%s'):format(#applied.applied, already))
     reload(root, applied.applied)
   end, function(data)
-    if data.code == 'unsavedBuffers' and save(root, data.conflicts or {}) then
-      send(root, params)
+    if are_merges(data.conflicts) then
+      confirm_merges(job, data.conflicts, function()
+        params.confirmMerges = vim.tbl_map(function(merge)
+          return { path = merge.path, pathBytes = merge.pathBytes, object = merge.object }
+        end, data.conflicts)
+        send(job, params)
+      end)
+    elseif data.code == 'unsavedBuffers' and save(root, data.conflicts or {}) then
+      send(job, params)
     else
       client.tell(data, root)
     end
@@ -137,7 +168,7 @@ function M.start(job)
   local choice = choose(job, preview)
   if choice then
     local params = vim.tbl_extend('force', { jobId = job.id, changeSet = preview.changeSet }, choice)
-    send(vim.uri_to_fname(job.repository), params)
+    send(job, params)
   end
 end
 

@@ -98,6 +98,37 @@ local function show(list, job, file)
   end)
 end
 
+--- Shows in a tab page of its own what each merge would change in the checkout.
+---@param job pactify.JobSummary
+---@param merges pactify.Conflict[]
+---@param done fun() When all of them are shown.
+function M.merges(job, merges, done)
+  local function side(merge, name, answered)
+    local params = { jobId = job.id, side = name, path = merge.path, pathBytes = merge.pathBytes }
+    client.request(protocol.request.content, params, function(answer)
+      answered(lines_of(answer))
+    end)
+  end
+  local function show_from(index)
+    local merge = merges[index]
+    if not merge then
+      return done()
+    end
+    side(merge, 'current', function(current)
+      side(merge, 'merged', function(merged)
+        for number, lines in ipairs({ current, merged }) do
+          vim.cmd(number == 1 and 'tabnew' or 'rightbelow vsplit')
+          local name = ('pactify://%s/%s/%s'):format(job.id, number == 1 and 'current' or 'merged', merge.path)
+          vim.api.nvim_win_set_buf(0, scratch(name, lines))
+          vim.cmd.diffthis()
+        end
+        show_from(index + 1)
+      end)
+    end)
+  end
+  show_from(1)
+end
+
 --- Asks for all pages.
 ---@param job pactify.JobSummary
 ---@param done fun(preview: pactify.Preview)

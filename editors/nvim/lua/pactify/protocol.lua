@@ -81,6 +81,8 @@ local M = {}
 ---@field binary boolean Whether it is no text, or too large to show.
 ---@field size integer Its size in bytes.
 ---@field exists boolean Whether there is such a file on that side.
+---@field object? string With side `merged`: the id of what an apply would write. Where that is a merge, passing the id back in `confirmMerges` confirms it.
+---@field conflicts? integer With side `merged`: in how many places both sides changed the same lines. Then `text` marks them, and nothing would be written.
 
 --- Argument of `pactify.content`.
 ---@class pactify.ContentParams
@@ -88,6 +90,7 @@ local M = {}
 ---@field side pactify.Side Which content.
 ---@field path? string Repo-relative, slash-separated, safe to show.
 ---@field pathBytes? string The exact bytes, percent-encoded, when the name is not plain UTF-8.
+---@field groups? string[] With side `merged`: what an apply of these parts would write; of all of the path when absent.
 
 --- Result of `pactify.debugReport`.
 ---@class pactify.DebugReport
@@ -241,7 +244,13 @@ local M = {}
 ---@field binary boolean Whether either side is not text.
 ---@field tier? pactify.Tier Why it deserves a second look.
 ---@field refused? string Why it can never be applied, if so.
+---@field renamedFrom? pactify.PathName The path that this one was before, when both together look like a rename. They are two changes, and are chosen one by one.
+---@field renamedTo? pactify.PathName The path that this one is now, likewise.
+---@field similarity? integer With a rename: how much of the content stayed, in percent.
+---@field groups? pactify.GroupView[] With format `hunks`: the parts that can be chosen.
 ---@field hunks? pactify.HunkView[] With format `hunks`: the changed runs of lines.
+---@field truncated? boolean Whether it is too large to be shown in full; then it can only be chosen as a whole.
+---@field outlook? pactify.OutlookView With `checkout`: what applying it now would do.
 
 --- One thing that was looked at.
 ---@class pactify.Finding
@@ -254,6 +263,11 @@ local M = {}
 --- Result of `pactify.doctor`.
 ---@class pactify.Findings
 ---@field findings pactify.Finding[] What was looked at, worst first.
+
+--- One part of a change that can be chosen.
+---@class pactify.GroupView
+---@field id string Its name.
+---@field accepted boolean Whether it was applied before.
 
 --- Result of `pactify.harnesses`.
 ---@class pactify.HarnessList
@@ -270,12 +284,17 @@ local M = {}
 ---@field loggedIn? boolean Whether a login was found: absent when that is known only to the provider.
 ---@field failure? pactify.Failure Why it cannot be used, and what to do.
 
---- A run of changed lines. Lines count from 1; an empty side names the line that it follows.
+--- A run of changed lines. Lines count from 1; an empty side names the line that it follows. What could deceive in them
+--- (control characters, changes of direction) is escaped: `pactify.content` has the exact text.
 ---@class pactify.HunkView
+---@field id? string The part's name, to choose it by; absent where the path can only be chosen as a whole.
+---@field accepted? boolean Whether it was applied before.
 ---@field oldStart integer The first old line.
 ---@field oldLines string[] The old lines, without line feeds.
 ---@field newStart integer The first new line.
 ---@field newLines string[] The new lines, without line feeds.
+---@field oldWords? pactify.WordRange[] The words of the old lines that are not in the new ones; none where nearly everything changed.
+---@field newWords? pactify.WordRange[] The words of the new lines that were not in the old ones.
 
 --- How a job's tree is separated from the checkout.
 ---@alias pactify.Isolation
@@ -382,6 +401,20 @@ local M = {}
 ---| 'noResult' # The harness ended without saying that its turn was complete.
 ---| 'verificationFailed' # The result did not pass its verification commands.
 
+--- What applying a path would do, in a word.
+---@alias pactify.OutlookKind
+---| 'clean' # It is written as it was shown.
+---| 'already' # There is nothing to do: the checkout has it.
+---| 'merge' # The checkout's changes and the job's are merged; that has to be looked at first.
+---| 'conflict' # It is not written.
+
+--- What applying a path would do.
+---@class pactify.OutlookView
+---@field kind pactify.OutlookKind In a word.
+---@field object? string With `merge`: the merged content's id, which confirms it.
+---@field conflict? pactify.ConflictKind With `conflict`: what kind of obstacle it is.
+---@field detail? string With `conflict`: one sentence for people.
+
 --- Something in the person's git directory that changed while a job ran. Nobody knows who did it.
 ---@class pactify.OutsideChange
 ---@field id string Its name within the job: attempt and number.
@@ -423,6 +456,7 @@ local M = {}
 ---@field format? pactify.PreviewFormat How much to tell.
 ---@field cursor? string The `next` of the page before.
 ---@field limit? integer At most this many files: 500 when absent, 5000 at most.
+---@field checkout? boolean Whether to tell for each file what applying it to the checkout would do now. Needs the job to be finished.
 ---@field show? boolean Whether the server shows it as a patch document, where the client can show documents. For editors without a plugin; true when the command came without an argument.
 
 --- A change that was left alone.
@@ -552,6 +586,12 @@ local M = {}
 ---| 'dangerous' # git will start a program because of it, go elsewhere, or work no more.
 ---| 'notable' # Worth a look.
 ---| 'ordinary' # What a person's own work looks like.
+
+--- A part of a line of a hunk.
+---@class pactify.WordRange
+---@field line integer Which of the hunk's lines of that side, from 0.
+---@field start integer Where it begins, in UTF-16 code units.
+---@field end integer Where it ends.
 
 --- Result of `pactify.openWorktree`.
 ---@class pactify.Worktree

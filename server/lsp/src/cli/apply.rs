@@ -1,13 +1,19 @@
 //! `pactify sub apply`: puts a result into the checkout, all that was chosen or nothing.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
+use pactify_core::change::group::GroupId;
+use pactify_core::change::hunk;
+use pactify_core::failure::{Conflict, ConflictKind};
 use pactify_core::path::PathName;
-use pactify_core::protocol::{Applied, ApplyParams, PreviewFormat, Selected, words};
+use pactify_core::protocol::{
+    Applied, ApplyParams, Content, ContentParams, PreviewFormat, Selected, ShownMerge, Side, words,
+};
 use pactify_core::{Failure, FailureCode};
 
 use super::diff::{path_name, print_summary, whole};
-use super::output::{GOOD, PLAIN};
+use super::output::{BAD, FAINT, GOOD, Output, PLAIN, STRONG};
 use super::target::JobName;
 use super::{DONE, Ended, Terminal};
 
@@ -17,24 +23,32 @@ use super::{DONE, Ended, Terminal};
 Shows what it will do and asks. If anything stands in the way, every conflict is
 listed and nothing is written. Files that execute by themselves later (editor
 tasks, hooks, agent configuration) are written only when they are named with
---path or --confirm.
+--path or --confirm. Where your checkout has changes of its own, both are merged;
+a merge is shown before it is written.
 
 Examples:
   pactify sub apply last
   pactify sub apply last --path src/parse.rs --path tests/parse.rs
-  pactify sub apply k3xq2a --confirm .vscode/tasks.json --yes")]
+  pactify sub apply last --group src/parse.rs:-12,3+14,4
+  pactify sub apply k3xq2a --confirm .vscode/tasks.json --merge --yes")]
 pub(super) struct Args {
     /// The job
     job: JobName,
     /// Only this path; may be given several times
     #[arg(long, value_name = "PATH")]
     path: Vec<OsString>,
+    /// Only this part of a path, as `pactify sub diff --hunks` names it; may be given several times
+    #[arg(long, value_name = "PATH:PART")]
+    group: Vec<OsString>,
     /// A sensitive path that you looked at and want; may be given several times
     #[arg(long, value_name = "PATH")]
     confirm: Vec<OsString>,
     /// Apply everything although something dangerous changed outside the job's tree
     #[arg(long)]
     confirm_outside: bool,
+    /// Write merges of your checkout's changes and the job's, as they are shown
+    #[arg(long)]
+    merge: bool,
     /// Don't ask
     #[arg(long, short)]
     yes: bool,
@@ -43,15 +57,20 @@ pub(super) struct Args {
     pub(super) json: bool,
 }
 
+/// How often a merge is shown anew because the checkout changed again.
+const ROUNDS: usize = 3;
+
 impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
         let job = self.job.find(terminal)?;
         let output = &terminal.output;
-        let chosen: Vec<PathName> = self.path.iter().map(path_name).collect::<Result<_, _>>()?;
+        let select = self.selected()?;
         let confirm_sensitive: Vec<PathName> = self.confirm.iter().map(path_name).collect::<Result<_, _>>()?;
-        let mut preview = whole(terminal, &job, None, PreviewFormat::Summary)?;
-        if !chosen.is_empty() {
-            preview.files.retain(|file| chosen.contains(&file.path));
+        // Where the checkout cannot be looked at now, the apply itself says why.
+        let mut preview = whole(terminal, &job, None, PreviewFormat::Summary, true)
+            .or_else(|_| whole(terminal, &job, None, PreviewFormat::Summary, false))?;
+        if !select.is_empty() {
+            preview.files.retain(|file| select.iter().any(|selected| selected.path == file.path));
         }
         if !self.json {
             print_summary(output, &preview);
@@ -70,29 +89,143 @@ impl Args {
                 }
             }
         }
-        let select = chosen.into_iter().map(|path| Selected { path, groups: None }).collect::<Vec<_>>();
         let select = (!select.is_empty()).then_some(select);
         let (job_id, change_set, confirm_merges) = (job.to_string(), preview.change_set, vec![]);
         let confirm_outside = self.confirm_outside;
         let params = ApplyParams { job_id, change_set, select, confirm_sensitive, confirm_merges, confirm_outside };
-        let applied = terminal.jobs.apply(&params)?;
-        if self.json {
-            output.json(&applied);
-        } else {
-            tell(terminal, &applied);
+        match self.apply(terminal, params)? {
+            None => {
+                output.note("nothing was written");
+                Ok(FailureCode::ApplyConflict.exit_code())
+            }
+            Some(applied) => {
+                if self.json {
+                    output.json(&applied);
+                } else {
+                    tell(terminal, &applied);
+                }
+                Ok(DONE)
+            }
         }
-        Ok(DONE)
+    }
+
+    /// The paths and parts that were named.
+    fn selected(&self) -> Result<Vec<Selected>, Failure> {
+        let whole = self.path.iter().map(|path| Ok(Selected { path: path_name(path)?, groups: None }));
+        let mut selected = whole.collect::<Result<Vec<_>, Failure>>()?;
+        for named in &self.group {
+            let (path, group) = part_name(named)?;
+            match selected.iter_mut().find(|selected| selected.path == path) {
+                Some(Selected { groups: Some(groups), .. }) => groups.push(group),
+                Some(_) => {}
+                None => selected.push(Selected { path, groups: Some(vec![group]) }),
+            }
+        }
+        Ok(selected)
+    }
+
+    /// Applies; merges are shown and confirmed first. `None` when the person decided against a merge.
+    fn apply(&self, terminal: &Terminal, mut params: ApplyParams) -> Result<Option<Applied>, Failure> {
+        for _ in 0..ROUNDS {
+            let mut failure = match terminal.jobs.apply(&params) {
+                Ok(applied) => return Ok(Some(applied)),
+                Err(failure) => failure,
+            };
+            let merges: Vec<&Conflict> =
+                failure.conflicts.iter().filter(|conflict| conflict.kind == ConflictKind::MergeNotShown).collect();
+            if merges.is_empty() || merges.len() < failure.conflicts.len() {
+                return Err(failure);
+            }
+            let shown = merges.iter().map(|merge| self.show(terminal, &params, merge));
+            params.confirm_merges = shown.collect::<Result<_, _>>()?;
+            let count = params.confirm_merges.len();
+            let wanted = self.merge || {
+                let asked = (!self.yes).then(|| terminal.output.ask(&format!("Write these {count} merges?")));
+                match asked.flatten() {
+                    Some(true) => true,
+                    Some(false) => return Ok(None),
+                    None => false,
+                }
+            };
+            if !wanted {
+                "look at the merges, then pass --merge to have them written".clone_into(&mut failure.next);
+                return Err(failure);
+            }
+        }
+        let message = "the checkout changes faster than its merges can be shown";
+        Err(Failure::new(FailureCode::ApplyConflict, message, "save your files, then apply again"))
+    }
+
+    /// Shows a merge as what it changes in the checkout.
+    fn show(&self, terminal: &Terminal, params: &ApplyParams, merge: &Conflict) -> Result<ShownMerge, Failure> {
+        let named = params.select.iter().flatten().find(|selected| selected.path == merge.path);
+        let groups = named.and_then(|selected| selected.groups.clone());
+        let side = |side, groups| {
+            let (job_id, path) = (params.job_id.clone(), merge.path.clone());
+            terminal.jobs.content(&ContentParams { job_id, side, path, groups })
+        };
+        let merged = side(Side::Merged, groups)?;
+        if !self.json {
+            print_merge(&terminal.output, &merge.path, &side(Side::Current, None)?, &merged);
+        }
+        let object = merged.object.or_else(|| merge.object.clone()).unwrap_or_default();
+        Ok(ShownMerge { path: merge.path.clone(), object })
+    }
+}
+
+/// `<path>:<part>`; a path may have colons.
+fn part_name(named: &OsString) -> Result<(PathName, GroupId), Failure> {
+    let next = "name it as `pactify sub diff --hunks` does, like src/parse.rs:-12,3+14,4";
+    let invalid = |message: String| Failure::new(FailureCode::InvalidParams, message, next);
+    let bytes = named.as_bytes();
+    let colon = bytes.iter().rposition(|byte| *byte == b':');
+    let colon = colon.ok_or_else(|| invalid(format!("--group {} names no part", named.to_string_lossy())))?;
+    let group = String::from_utf8_lossy(&bytes[colon + 1..]);
+    let group = group.parse().map_err(|error| invalid(format!("--group: {error}")))?;
+    Ok((path_name(&OsString::from_vec(bytes[..colon].to_vec()))?, group))
+}
+
+/// The lines that a merge changes in the checkout. Line endings that only the checkout has are no changes.
+fn print_merge(output: &Output, path: &PathName, current: &Content, merged: &Content) {
+    let text = |content: &Content| content.text.as_deref().unwrap_or_default().replace("\r\n", "\n");
+    let (current, merged) = (text(current), text(merged));
+    let (old, new) = (hunk::lines(&current), hunk::lines(&merged));
+    output.styled(&[("merge of ", PLAIN), (&path.path, STRONG), (" into your checkout:", PLAIN)]);
+    for group in hunk::groups(&old, &new, None) {
+        let at = format!("@@ {} @@", GroupId::of(&group));
+        output.styled(&[(&at, FAINT)]);
+        for line in &old[group.old] {
+            output.styled(&[("-", BAD), (line.trim_end_matches('\n'), BAD)]);
+        }
+        for line in &new[group.new] {
+            output.styled(&[("+", GOOD), (line.trim_end_matches('\n'), GOOD)]);
+        }
     }
 }
 
 fn tell(terminal: &Terminal, applied: &Applied) {
     let output = &terminal.output;
     for path in &applied.applied {
-        output.styled(&[("wrote ", GOOD), (&path.path, PLAIN)]);
+        let how = if applied.merged.contains(path) { "merged " } else { "wrote " };
+        output.styled(&[(how, GOOD), (&path.path, PLAIN)]);
     }
     for path in &applied.already {
         output.styled(&[("had it already ", PLAIN), (&path.path, PLAIN)]);
     }
     let state = words::disposition(applied.disposition).unwrap_or("nothing was left to write");
     output.note(&format!("{state}; nothing was staged or committed"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_named_behind_the_last_colon() {
+        let (path, group) = part_name(&"a:b.rs:-1,2+1,0".into()).unwrap();
+        assert_eq!((path.path.as_str(), group.to_string().as_str()), ("a:b.rs", "-1,2+1,0"));
+        for named in ["a.rs", "a.rs:", "a.rs:all", ":mode"] {
+            assert_eq!(part_name(&named.into()).unwrap_err().code, FailureCode::InvalidParams, "{named}");
+        }
+    }
 }

@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 
 use pactify_core::change::ChangeKind;
+use pactify_core::change::group::GroupId;
 use pactify_core::change::sensitive::Tier;
 use pactify_core::fingerprint::Weight;
 use pactify_core::path::PathName;
 use pactify_core::protocol::view::totals_line;
-use pactify_core::protocol::{FileChange, Preview, PreviewFormat, PreviewParams, words};
+use pactify_core::protocol::{FileChange, OutlookKind, Preview, PreviewFormat, PreviewParams, words};
 use pactify_core::{Failure, FailureCode, JobId, RepoPath};
 
 use super::output::{BAD, CARE, FAINT, GOOD, Output, PLAIN, STRONG};
@@ -24,6 +25,7 @@ Examples:
   pactify sub diff
   pactify sub diff last --stat
   pactify sub diff last src/parse.rs
+  pactify sub diff last --hunks
   pactify sub diff k3xq2a --patch > change.patch")]
 pub(super) struct Args {
     /// The job
@@ -32,13 +34,16 @@ pub(super) struct Args {
     /// Only this path of the repository
     path: Option<OsString>,
     /// List the paths instead of the lines
-    #[arg(long, conflicts_with = "patch")]
+    #[arg(long, conflicts_with_all = ["patch", "hunks"])]
     stat: bool,
+    /// Print the changed lines with the names by which `pactify sub apply --group` takes them
+    #[arg(long, conflicts_with = "patch")]
+    hunks: bool,
     /// Print a patch (the default)
     #[arg(long)]
     patch: bool,
     /// Print JSON, with the changed lines
-    #[arg(long, conflicts_with_all = ["stat", "patch"])]
+    #[arg(long, conflicts_with_all = ["stat", "patch", "hunks"])]
     pub(super) json: bool,
 }
 
@@ -46,15 +51,16 @@ impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
         let job = self.job.find(terminal)?;
         let path = self.path.as_ref().map(path_name).transpose()?;
-        let format = match (self.json, self.stat) {
+        let format = match (self.json || self.hunks, self.stat) {
             (true, _) => PreviewFormat::Hunks,
             (_, true) => PreviewFormat::Summary,
             _ => PreviewFormat::Patch,
         };
-        let preview = whole(terminal, &job, path, format)?;
+        let preview = whole(terminal, &job, path, format, false)?;
         let output = &terminal.output;
         match format {
-            PreviewFormat::Hunks => output.json(&preview),
+            PreviewFormat::Hunks if self.json => output.json(&preview),
+            PreviewFormat::Hunks => preview.files.iter().for_each(|file| print_hunks(output, file)),
             PreviewFormat::Summary => print_summary(output, &preview),
             PreviewFormat::Patch => print_patch(output, &preview),
         }
@@ -85,10 +91,12 @@ pub(super) fn whole(
     job: &JobId,
     path: Option<PathName>,
     format: PreviewFormat,
+    checkout: bool,
 ) -> Result<Preview, Failure> {
     let (path, path_bytes) = path.map_or((None, None), |name| (Some(name.path), name.path_bytes));
     let (cursor, limit) = (None, Some(5000));
-    let mut params = PreviewParams { job_id: job.to_string(), path, path_bytes, format, cursor, limit, show: false };
+    let (job_id, show) = (job.to_string(), false);
+    let mut params = PreviewParams { job_id, path, path_bytes, format, cursor, limit, checkout, show };
     let mut whole = terminal.jobs.preview(&params)?;
     while let Some(next) = whole.next.take() {
         params.cursor = Some(next);
@@ -138,15 +146,52 @@ fn print_file(output: &Output, file: &FileChange) {
         Some(Tier::BuildInput) => "  builds or tests run it",
         None => "",
     };
+    let renamed = match (&file.renamed_from, &file.renamed_to) {
+        (Some(from), _) => format!("  was {}", from.path),
+        (_, Some(to)) => format!("  is now {}", to.path),
+        _ => String::new(),
+    };
+    let outlook = file.outlook.as_ref();
+    let (good, bad) = match outlook.map(|outlook| outlook.kind) {
+        Some(OutlookKind::Already) => ("  your checkout has it already", String::new()),
+        Some(OutlookKind::Merge) => ("  will be merged", String::new()),
+        Some(OutlookKind::Conflict) => {
+            ("", outlook.and_then(|outlook| outlook.detail.as_ref()).map(|why| format!("  {why}")).unwrap_or_default())
+        }
+        Some(OutlookKind::Clean) | None => ("", String::new()),
+    };
     let refused = file.refused.as_ref().map(|why| format!("  never applied: {why}")).unwrap_or_default();
     output.styled(&[
         (letter, style),
         (" ", PLAIN),
         (&file.path.path, PLAIN),
+        (&renamed, FAINT),
         (binary, FAINT),
         (tier, CARE),
+        (good, CARE),
+        (&bad, BAD),
         (&refused, BAD),
     ]);
+}
+
+/// The hunks of one file, each with its name.
+fn print_hunks(output: &Output, file: &FileChange) {
+    print_file(output, file);
+    for hunk in file.hunks.iter().flatten() {
+        let id = hunk.id.unwrap_or(GroupId::Whole).to_string();
+        let accepted = if hunk.accepted { "  applied" } else { "" };
+        output.styled(&[("@@ ", FAINT), (&id, STRONG), (accepted, GOOD)]);
+        for line in &hunk.old_lines {
+            output.styled(&[("-", BAD), (line, BAD)]);
+        }
+        for line in &hunk.new_lines {
+            output.styled(&[("+", GOOD), (line, GOOD)]);
+        }
+    }
+    for group in file.groups.iter().flatten().filter(|group| group.id == GroupId::Mode) {
+        let accepted = if group.accepted { "  applied" } else { "" };
+        output.styled(&[("@@ ", FAINT), ("mode", STRONG), (accepted, GOOD)]);
+    }
 }
 
 fn print_patch(output: &Output, preview: &Preview) {
