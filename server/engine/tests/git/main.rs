@@ -8,6 +8,7 @@ mod environment;
 mod formats;
 mod hostile;
 mod landed;
+mod oracle;
 mod ordinary;
 mod outside;
 mod parts;

@@ -373,7 +373,7 @@ fn what_an_apply_would_do_is_told_beforehand() {
     let put = |name: &str, text: &str| fs::write(fixture.repo.join(named(name)), text).unwrap();
     put("already", RESULT);
     put("merge", &BASE.replace('3', "mine"));
-    put("lines", &BASE.replace('1', "mine").replace('9', "mine"));
+    put("lines", &BASE.replace(['1', '9'], "mine"));
     fs::remove_file(fixture.repo.join("gone.txt")).unwrap();
     put("binary", &BASE.replace('3', "mine"));
     put("deleted", &BASE.replace('3', "mine"));
@@ -491,4 +491,51 @@ fn parts_and_merges_work_in_a_sha256_repository() {
     let (_, objects) = refused(apply(&landed, json!({})));
     apply(&landed, json!({ "confirmMerges": [{ "path": "a.txt", "object": objects[0] }] })).unwrap();
     assert_eq!(read(&fixture, "a.txt"), RESULT.replace('3', "mine"));
+}
+
+/// The journal without its last record: the process died between the apply and the record of it.
+fn forget_last_record(fixture: &Fixture, landed: &Landed) {
+    let journal = fixture.store.join("jobs").join(&landed.job.id()).join("events.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    let last = text.trim_end().rfind('\n').unwrap();
+    assert!(text[last..].contains("\"applied\""), "{}", &text[last..]);
+    fs::write(&journal, &text[..=last]).unwrap();
+}
+
+#[test]
+fn an_apply_that_was_never_recorded_is_recorded_with_what_it_accepted() {
+    let (fixture, landed) = landed();
+    apply(&landed, groups(&[FIRST])).unwrap();
+    forget_last_record(&fixture, &landed);
+    // Without the first apply's tree, this one would be held against the base, and be a merge.
+    let applied = apply(&landed, groups(&[LAST])).unwrap();
+    assert_eq!((applied.apply, applied.merged), (2, vec![]));
+    assert_eq!(read(&fixture, "a.txt"), BASE.replace('1', "eins").replace('9', "neun"));
+    let parts = preview(&landed, json!({}))["files"][0]["groups"].clone();
+    let accepted: Vec<_> = parts.as_array().unwrap().iter().map(|part| part["accepted"].clone()).collect();
+    assert_eq!(accepted, [json!(true), json!(false), json!(true)]);
+}
+
+#[test]
+fn what_is_in_the_way_of_an_added_path_stays() {
+    let fixture = Fixture::with(&[(".gitignore", "ignored.txt\n"), ("a.txt", BASE)]);
+    let landed = fixture.land(|job| {
+        for path in ["ignored-by-no-one.txt", "dir", "file/below"] {
+            job.write(path, "the job's\n");
+        }
+    });
+    let put = |path: &str| {
+        let path = fixture.repo.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "the person's").unwrap();
+    };
+    put("ignored-by-no-one.txt");
+    put("dir/of the person");
+    put("file");
+    fs::write(fixture.repo.join(".git/info/exclude"), "*.txt\n").unwrap();
+    let before = fixture.belongings();
+    let (conflicts, _) = refused(apply(&landed, json!({})));
+    let expected = ["DirectoryInTheWay dir", "DirectoryInTheWay file/below", "AlreadyExists ignored-by-no-one.txt"];
+    assert_eq!(conflicts, expected);
+    assert_eq!(fixture.belongings(), before);
 }

@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 use pactify_core::Failure;
 use pactify_core::failure::ConflictKind;
 use pactify_core::job::Isolation;
+use pactify_core::path::PathName;
 use pactify_core::protocol::{Applied, ContentParams, PreviewFormat, Side};
 use pactify_engine::git::{Git, Version};
 use serde_json::json;
@@ -126,7 +127,13 @@ impl Landed {
                 let params = ContentParams { job_id: self.id(), side, path: change.path.clone().into(), groups: None };
                 self.jobs().content(&params).unwrap();
             }
+            let merged =
+                json!({ "jobId": self.id(), "side": "merged", "path": PathName::from(change.path.clone()).path });
+            // A path that is never written has none.
+            let _ = self.jobs().content(&serde_json::from_value(merged).unwrap());
         }
+        let outlook = json!({ "jobId": self.id(), "checkout": true });
+        self.jobs().preview(&serde_json::from_value(outlook).unwrap()).unwrap();
         self.jobs().status(self.job.places.job()).unwrap();
         self.jobs().list(&serde_json::from_value(json!({ "all": true })).unwrap()).unwrap();
     }
