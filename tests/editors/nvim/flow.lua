@@ -74,7 +74,7 @@ vim.o.swapfile = false
 vim.cmd.runtime('plugin/pactify.lua')
 now('the plugin offers its verbs', vim.deep_equal(
   vim.fn.getcompletion('Pactify ', 'cmdline'),
-  { 'apply', 'cancel', 'delegate', 'jobs', 'preview' }
+  { 'apply', 'cancel', 'delegate', 'jobs', 'preview', 'undo' }
 ))
 now('nothing is loaded before it is used', package.loaded['pactify.jobs'] == nil)
 
