@@ -1,6 +1,7 @@
 // Delegate: from an open brief, or from words (about the selected lines, if there are any), to a job and its toast.
 
 import * as vscode from "vscode";
+import { approving } from "./approve";
 import type { Jobs } from "./jobs";
 import { isOver, words } from "./jobs";
 import { shown } from "./problem";
@@ -14,7 +15,9 @@ export async function delegate(server: Server, jobs: Jobs): Promise<void> {
   const brief = await chooseBrief();
   if (brief === undefined) return;
   const params = { brief, repository: folder.uri.toString() };
-  const { jobId, notices } = await server.request("pactify/job/delegate", params);
+  const delegated = await approving(server, () => server.request("pactify/job/delegate", params));
+  if (delegated === undefined) return;
+  const { jobId, notices } = delegated;
   for (const notice of notices) void vscode.window.showInformationMessage(`Pactify: ${notice}`);
   void shown(() => followInToast(server, jobs, jobId));
 }

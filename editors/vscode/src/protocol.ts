@@ -39,6 +39,43 @@ export interface ApplyParams {
   confirmOutside?: boolean;
 }
 
+/** A question that only the person can answer. */
+export interface Approval {
+  /** What it is about. */
+  kind: ApprovalKind;
+  /** The repository, as a `file:` URI. */
+  repository: string;
+  /** The exact text. Nothing in it deceives when it is shown. */
+  text: string;
+}
+
+/** What an approval is about. */
+export type ApprovalKind =
+  /** The command that makes a tree ready. */
+  | "setup";
+
+/** Argument of `pactify.approve`. */
+export interface ApproveParams {
+  /** A `file:` URI in the repository: the only workspace folder when absent. */
+  repository?: string;
+  /** What it is about. */
+  kind: ApprovalKind;
+  /** The exact text that the person was shown. */
+  text: string;
+  /** What they decided. */
+  decision: Decision;
+}
+
+/** Result of `pactify.approve`. */
+export interface Approved {
+  /** The repository, as a `file:` URI. */
+  repository: string;
+  /** What it is about. */
+  kind: ApprovalKind;
+  /** What holds from now on. */
+  decision: Decision;
+}
+
 /** Which state of the repository a job starts from. */
 export type BaseKind =
   /** The commit that HEAD names. */
@@ -168,6 +205,13 @@ export interface DebugReport {
   text: string;
 }
 
+/** What a person decided about a text. */
+export type Decision =
+  /** It may run. */
+  | "allow"
+  /** It must not run; jobs go on without it. */
+  | "deny";
+
 /** Argument of `pactify.delegate`. */
 export interface DelegateParams {
   /** The task: a text, or a document to read it from. */
@@ -252,6 +296,8 @@ export interface ErrorData {
   next: string;
   /** Every path concerned. */
   conflicts?: Conflict[];
+  /** With `approvalRequired`: what the person is asked. `pactify.approve` takes the answer. */
+  approval?: Approval;
 }
 
 /** Result of `pactify.events`. */
@@ -319,6 +365,8 @@ export interface Failure {
   next: string;
   /** With `FailureCode::ApplyConflict` and its kin: every path concerned, not the first. */
   conflicts?: Conflict[];
+  /** With `FailureCode::ApprovalRequired`: the question. */
+  approval?: Approval;
 }
 
 /** Stable names of everything that can be refused or go wrong. */
@@ -344,7 +392,9 @@ export type FailureCode =
   | "quotaExceeded"
   | "sandboxUnavailable"
   | "refusedInsideJob"
+  | "approvalRequired"
   | "worktreeCreateFailed"
+  | "setupFailed"
   | "launchFailed"
   | "processesSurvived"
   | "captureFailed"
@@ -1010,6 +1060,7 @@ export interface Requests {
   "pactify/job/retry": { params: JobParams; result: Delegated };
   "pactify/job/openWorktree": { params: JobParams; result: Worktree };
   "pactify/job/export": { params: ExportParams; result: Exported };
+  "pactify/job/approve": { params: ApproveParams; result: Approved };
   "pactify/job/harnesses": { params: Empty; result: HarnessList };
   "pactify/job/doctor": { params: DoctorParams; result: Findings };
   "pactify/job/debugReport": { params: Empty; result: DebugReport };

@@ -2,6 +2,7 @@
 
 import * as vscode from "vscode";
 import { apply } from "./apply";
+import { approving } from "./approve";
 import { followInToast } from "./delegate";
 import { counts, files, hasResult, isApplied, isOver } from "./jobs";
 import type { Jobs } from "./jobs";
@@ -94,8 +95,8 @@ export class Views {
   }
 
   private async retry({ id }: JobSummary): Promise<void> {
-    const { jobId } = await this.server.request("pactify/job/retry", { jobId: id });
-    await followInToast(this.server, this.list, jobId);
+    const retried = await approving(this.server, () => this.server.request("pactify/job/retry", { jobId: id }));
+    if (retried !== undefined) await followInToast(this.server, this.list, retried.jobId);
   }
 
   private async discard(job: JobSummary): Promise<void> {

@@ -11,11 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::harness::{HarnessName, HarnessSettings, registry};
 use crate::job::access::Access;
-use crate::job::{BaseKind, Isolation, Limits};
+use crate::job::{BaseKind, Isolation, Limits, RepositoryRecord, setup};
+use crate::lfs::LfsPolicy;
 use crate::{AbsPath, Failure, FailureCode};
 
 /// Free bytes that must remain where nobody says otherwise: 1 GiB.
 const FREE_BYTES: u64 = 1 << 30;
+
+/// How long a setup may take where nobody says otherwise: 15 minutes.
+const SETUP_SECONDS: u64 = 900;
 
 /// The configuration file as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,6 +34,8 @@ pub struct RawConfig {
     pub retention: RawRetention,
     /// Settings by harness name.
     pub harnesses: BTreeMap<String, RawHarness>,
+    /// Settings by the absolute path of a repository's checkout.
+    pub repositories: BTreeMap<String, RawRepository>,
 }
 
 /// `[defaults]`
@@ -45,6 +51,8 @@ pub struct RawDefaults {
     pub isolation: Option<Isolation>,
     /// `head` (default), `workingTree` or `buffers`.
     pub base: Option<BaseKind>,
+    /// `contents` (default) or `pointers`.
+    pub lfs: Option<LfsPolicy>,
 }
 
 /// `[limits]`
@@ -56,6 +64,8 @@ pub struct RawLimits {
     pub total_seconds: Option<u64>,
     /// Seconds without a sign of life: 600 when absent.
     pub stall_seconds: Option<u64>,
+    /// Seconds that the command which sets a tree up may take: 900 when absent.
+    pub setup_seconds: Option<u64>,
     /// Jobs that run at once; others queue. The number of cores when absent.
     pub running_jobs: Option<u32>,
     /// Free bytes that must remain on the disk of `PACTIFY_HOME`: 1 GiB when absent.
@@ -89,6 +99,26 @@ pub struct RawHarness {
     pub config: toml::Table,
 }
 
+/// `[repositories."<path>"]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct RawRepository {
+    /// The command that makes a fresh tree ready; empty for none. The repository's own proposal is not looked at then.
+    pub setup: Option<String>,
+    /// What a tree holds for files in Git LFS: `contents` or `pointers`.
+    pub lfs: Option<LfsPolicy>,
+}
+
+/// What the person wants for one repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepositorySettings {
+    /// The command that makes a fresh tree ready; empty for none.
+    pub setup: Option<String>,
+    /// What a tree holds for files in Git LFS.
+    pub lfs: LfsPolicy,
+}
+
 /// The configuration in use: everything present and checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -102,6 +132,10 @@ pub struct Settings {
     pub base: BaseKind,
     /// The default limits.
     pub limits: Limits,
+    /// What trees hold for files in Git LFS.
+    pub lfs: LfsPolicy,
+    /// How long the command that sets a tree up may take, in seconds.
+    pub setup_seconds: u64,
     /// How many jobs run at once; `None` means as many as there are cores.
     pub running_jobs: Option<u32>,
     /// Free bytes that must remain.
@@ -111,6 +145,7 @@ pub struct Settings {
     /// How many of the newest jobs keep their trees.
     pub retention_keep_jobs: Option<u32>,
     harnesses: BTreeMap<HarnessName, HarnessSettings>,
+    repositories: BTreeMap<AbsPath, RawRepository>,
 }
 
 impl Settings {
@@ -125,6 +160,14 @@ impl Settings {
         self.harnesses.get(name).cloned().unwrap_or_default()
     }
 
+    /// The settings of a repository: those of its checkout, else those of the checkout that its other ones belong to.
+    pub fn repository(&self, repository: &RepositoryRecord) -> RepositorySettings {
+        let main = repository.common_dir.as_path().parent().and_then(|parent| AbsPath::new(parent).ok());
+        let found = self.repositories.get(&repository.worktree).or_else(|| self.repositories.get(&main?));
+        let RawRepository { setup, lfs } = found.cloned().unwrap_or_default();
+        RepositorySettings { setup, lfs: lfs.unwrap_or(self.lfs) }
+    }
+
     fn resolve(raw: RawConfig) -> Result<Self, Failure> {
         let default = Self::default();
         let limits = Limits {
@@ -137,6 +180,10 @@ impl Settings {
         if raw.limits.running_jobs == Some(0) {
             return Err(invalid("[limits] running-jobs: 0 would let no job run"));
         }
+        if raw.limits.setup_seconds == Some(0) {
+            return Err(invalid("[limits] setup-seconds: 0 would let no setup finish"));
+        }
+        let repositories = raw.repositories.into_iter().map(repository).collect::<Result<_, Failure>>()?;
         let harness = raw.defaults.harness.as_deref().map_or(Ok(default.harness), known_harness)?;
         let harnesses = raw
             .harnesses
@@ -149,11 +196,14 @@ impl Settings {
             isolation: raw.defaults.isolation.unwrap_or_default(),
             base: raw.defaults.base.unwrap_or_default(),
             limits,
+            lfs: raw.defaults.lfs.unwrap_or_default(),
+            setup_seconds: raw.limits.setup_seconds.unwrap_or(SETUP_SECONDS),
             running_jobs: raw.limits.running_jobs,
             free_bytes: raw.limits.free_bytes.unwrap_or(FREE_BYTES),
             retention_age_days: raw.retention.age_days,
             retention_keep_jobs: raw.retention.keep_jobs,
             harnesses,
+            repositories,
         })
     }
 }
@@ -166,11 +216,14 @@ impl Default for Settings {
             isolation: Isolation::default(),
             base: BaseKind::default(),
             limits: Limits::default(),
+            lfs: LfsPolicy::default(),
+            setup_seconds: SETUP_SECONDS,
             running_jobs: None,
             free_bytes: FREE_BYTES,
             retention_age_days: None,
             retention_keep_jobs: None,
             harnesses: BTreeMap::new(),
+            repositories: BTreeMap::new(),
         }
     }
 }
@@ -189,6 +242,13 @@ fn harness_settings(name: &str, raw: RawHarness) -> Result<HarnessSettings, Fail
         }
     }
     Ok(HarnessSettings { executable, model: raw.model, environment: raw.environment, config: raw.config })
+}
+
+fn repository((path, raw): (String, RawRepository)) -> Result<(AbsPath, RawRepository), Failure> {
+    let key = AbsPath::new(&path).map_err(|error| invalid(format!("[repositories.{path:?}]: {error}")))?;
+    let checked = raw.setup.as_deref().map(setup::check).transpose();
+    let setup = checked.map_err(|why| invalid(format!("[repositories.{path:?}] setup: {why}")))?;
+    Ok((key, RawRepository { setup: setup.map(Option::unwrap_or_default), ..raw }))
 }
 
 fn known_harness(name: &str) -> Result<HarnessName, Failure> {
@@ -243,6 +303,31 @@ mod tests {
     }
 
     #[test]
+    fn a_repository_has_settings_in_all_its_checkouts() {
+        let text = "[defaults]\nlfs = \"pointers\"\n[repositories.\"/r\"]\nsetup = \" npm ci \"\n\
+            [repositories.\"/linked\"]\nlfs = \"contents\"\n[repositories.\"/none\"]\nsetup = \"\"";
+        let settings = Settings::parse(text).unwrap();
+        let path = |path: &str| AbsPath::new(path).unwrap();
+        for (worktree, common, setup, lfs) in [
+            ("/r", "/r/.git", Some("npm ci"), LfsPolicy::Pointers),
+            ("/elsewhere", "/r/.git", Some("npm ci"), LfsPolicy::Pointers),
+            ("/linked", "/r/.git", None, LfsPolicy::Contents),
+            ("/none", "/none/.git", Some(""), LfsPolicy::Pointers),
+            ("/other", "/other/.git", None, LfsPolicy::Pointers),
+        ] {
+            let common_dir = path(common);
+            let record = RepositoryRecord {
+                worktree: path(worktree),
+                git_dir: common_dir.clone(),
+                common_dir,
+                prefix: String::new(),
+            };
+            let expected = RepositorySettings { setup: setup.map(str::to_owned), lfs };
+            assert_eq!(settings.repository(&record), expected, "{worktree}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (text, named) in [
             ("limts = 1", "limts"),
@@ -252,6 +337,10 @@ mod tests {
             ("[harnesses.codex]\nexecutable = \"codex\"", "codex is not absolute"),
             ("[harnesses.codex]\nenvironment = [\"A=B\"]", "A=B"),
             ("[harnesses.\"../x\"]", "../x"),
+            ("[limits]\nsetup-seconds = 0", "setup-seconds"),
+            ("[repositories.here]\nsetup = \"x\"", "here is not absolute"),
+            ("[repositories.\"/r\"]\nsetup = \"a\\u0007\"", "cannot be seen"),
+            ("[defaults]\nlfs = \"some\"", "some"),
         ] {
             let failure = Settings::parse(text).unwrap_err();
             assert!(failure.message.contains(named), "{text}: {}", failure.message);

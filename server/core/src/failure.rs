@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::RepoPath;
 use crate::display;
+use crate::job::setup::Approval;
 use crate::path::PathName;
 
 /// A refusal or an error, ready to be shown.
@@ -24,18 +25,28 @@ pub struct Failure {
     /// With [`FailureCode::ApplyConflict`] and its kin: every path concerned, not the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<Conflict>,
+    /// With [`FailureCode::ApprovalRequired`]: the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Box<Approval>>,
 }
 
 impl Failure {
     /// A failure without conflicting paths.
     pub fn new(code: FailureCode, message: impl Into<String>, next: impl Into<String>) -> Self {
-        Self { code, message: message.into(), next: next.into(), conflicts: Vec::new() }
+        Self { code, message: message.into(), next: next.into(), conflicts: Vec::new(), approval: None }
     }
 
     /// The same failure, naming the paths concerned.
     #[must_use]
     pub fn with_conflicts(mut self, conflicts: Vec<Conflict>) -> Self {
         self.conflicts = conflicts;
+        self
+    }
+
+    /// The same failure, with what the person is asked.
+    #[must_use]
+    pub fn asking(mut self, approval: Approval) -> Self {
+        self.approval = Some(Box::new(approval));
         self
     }
 
@@ -143,7 +154,9 @@ pub enum FailureCode {
     QuotaExceeded,
     SandboxUnavailable,
     RefusedInsideJob,
+    ApprovalRequired,
     WorktreeCreateFailed,
+    SetupFailed,
     LaunchFailed,
     ProcessesSurvived,
     CaptureFailed,
@@ -183,6 +196,7 @@ impl FailureCode {
             | C::GitMissing
             | C::GitTooOld
             | C::RefusedInsideJob
+            | C::ApprovalRequired
             | C::WrongState
             | C::StalePreview
             | C::OutsideNotConfirmed
@@ -201,6 +215,7 @@ impl FailureCode {
             | C::NoResult
             | C::LaunchFailed
             | C::WorktreeCreateFailed
+            | C::SetupFailed
             | C::ProcessesSurvived
             | C::HostLost
             | C::CaptureFailed

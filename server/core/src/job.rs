@@ -6,6 +6,7 @@
 pub mod access;
 pub mod event;
 pub mod outcome;
+pub mod setup;
 pub mod state;
 
 use std::time::Duration;
@@ -15,8 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::brief::Brief;
 use crate::harness::{HarnessName, HarnessSettings};
+use crate::lfs::LfsPolicy;
 use crate::{AbsPath, JobId, ObjectId};
 use access::Access;
+use setup::Setup;
 
 /// The version of `job.json` that this build writes.
 pub const SPEC_FORMAT: u32 = 1;
@@ -50,6 +53,12 @@ pub struct JobSpec {
     pub repository: RepositoryRecord,
     /// What its tree starts as.
     pub base: Base,
+    /// What its tree holds for files in Git LFS.
+    #[serde(default)]
+    pub lfs: LfsPolicy,
+    /// The command that makes its tree ready, and whether that may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<Setup>,
     /// How long it may take.
     pub limits: Limits,
     /// The job that this one repeats.

@@ -6,6 +6,7 @@
 //! Translating between these and the engine's values happens in [`view`] and in the front ends.
 
 use crate::failure::{Conflict, Failure};
+use crate::job::setup::Approval;
 
 /// Gives each type of the wire the same derives.
 macro_rules! wire {
@@ -19,6 +20,7 @@ macro_rules! wire {
 }
 
 mod apply;
+mod approve;
 mod choices;
 pub mod commands;
 mod delegate;
@@ -32,6 +34,7 @@ pub mod view;
 pub mod words;
 
 pub use apply::*;
+pub use approve::*;
 pub use choices::{BriefSource, ExportForm, OutlookKind, PreviewFormat, Severity, Side};
 pub use delegate::*;
 pub use events::*;
@@ -66,12 +69,15 @@ wire! {
         /// Every path concerned.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub conflicts: Vec<Conflict>,
+        /// With `approvalRequired`: what the person is asked. `pactify.approve` takes the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub approval: Option<Box<Approval>>,
     }
 }
 
 impl From<Failure> for ErrorData {
     fn from(failure: Failure) -> Self {
-        let Failure { code, message, next, conflicts } = failure;
-        Self { code, message, next, conflicts }
+        let Failure { code, message, next, conflicts, approval } = failure;
+        Self { code, message, next, conflicts, approval }
     }
 }

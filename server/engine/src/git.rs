@@ -5,6 +5,7 @@
 //! - [`snapshot`]: what a job starts from, where that is more than a commit.
 //! - [`prepare`]: a job's tree with a git directory of its own; [`manifest`] remembers what was put there.
 //! - [`capture`]: from the tree that a dead job left to objects of our own; [`change_set`] tells them from the base.
+//! - [`watch`]: what changed in a fresh tree before the job.
 //! - [`lfs`]: contents of files in Git LFS, from the local store.
 //! - [`checkout_form`]: what a checkout holds for stored contents (line endings, encodings), and back.
 //! - [`renames`]: which added paths look like deleted ones.
@@ -31,6 +32,7 @@ pub mod prepare;
 pub mod renames;
 pub mod scratch;
 pub mod snapshot;
+pub mod watch;
 
 mod command;
 mod config;
@@ -62,6 +64,7 @@ pub use self::prepare::{Notice, Prepared, Wanted};
 pub use self::scratch::Scratch;
 pub use self::snapshot::{Buffer, Snapshot, Source};
 pub use self::version::Version;
+pub use self::watch::Watch;
 
 /// The git program, found and checked once.
 #[derive(Clone, Debug)]

@@ -75,6 +75,11 @@ impl State {
     }
 }
 
+/// The SHA-256 of `bytes`, in hex.
+pub(crate) fn sha256_of(bytes: &[u8]) -> String {
+    hex(&sha2::Sha256::digest(bytes))
+}
+
 /// The SHA-256, in hex, of the `size` bytes that `from` yields, each piece of which goes through `piece` as well; `None`
 /// when it yields another number of them.
 pub(crate) fn sha256(

@@ -14,6 +14,7 @@ mod error;
 mod launch;
 mod leftovers;
 mod lines;
+mod setup;
 mod slots;
 mod space;
 mod turn;
@@ -161,6 +162,17 @@ impl Host {
                     // Left over from a process that has ended.
                     Some(Event::Stdout(_) | Event::Stderr(_) | Event::Exited(_)) | None => {}
                 },
+            }
+        }
+    }
+
+    /// Leaves out what processes that have ended still had to tell.
+    fn forget_the_ended(&mut self) {
+        while let Ok(event) = self.inbox.try_recv() {
+            match event {
+                Event::Cancel => drop(self.note_cancel()),
+                Event::ChildEnded => reap(),
+                Event::Stdout(_) | Event::Stderr(_) | Event::Exited(_) => {}
             }
         }
     }

@@ -6,6 +6,7 @@
 //! what it left, and applies or discards that. Nothing here knows an editor or a terminal.
 
 mod apply;
+mod approve;
 mod base;
 mod content;
 mod delegate;
@@ -20,6 +21,8 @@ mod prune;
 mod read;
 mod scene;
 mod undo;
+
+pub use self::approve::Proposal;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};

@@ -22,5 +22,6 @@ pub mod process;
 pub mod store;
 pub mod tree;
 
+mod approvals;
 mod hash;
 mod walk;

@@ -57,6 +57,8 @@ pub enum Area {
     Previews,
     /// Lock files: a host holds one while its job runs.
     Slots,
+    /// What the person decided about texts that repositories propose.
+    Approvals,
 }
 
 #[derive(Debug)]
@@ -158,6 +160,7 @@ impl Area {
             Self::Applies => "applies",
             Self::Previews => "previews",
             Self::Slots => "slots",
+            Self::Approvals => "approvals",
         }
     }
 }

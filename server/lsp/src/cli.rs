@@ -5,6 +5,7 @@
 //! [`pactify_core::protocol`] on standard output and nothing else there.
 
 mod apply;
+mod approve;
 mod brief;
 mod cancel;
 mod completions;
@@ -80,6 +81,7 @@ enum Command {
     Diff(diff::Args),
     Apply(apply::Args),
     Undo(undo::Args),
+    Approve(approve::Args),
     Discard(discard::Args),
     Prune(prune::Args),
     Restore(restore::Args),
@@ -148,6 +150,7 @@ impl Command {
             Self::Diff(args) => args.run(terminal),
             Self::Apply(args) => args.run(terminal),
             Self::Undo(args) => args.run(terminal),
+            Self::Approve(args) => args.run(terminal),
             Self::Discard(args) => args.run(terminal),
             Self::Prune(args) => args.run(terminal),
             Self::Restore(args) => args.run(terminal),
@@ -172,6 +175,7 @@ impl Command {
             | Self::Diff(diff::Args { json, .. })
             | Self::Apply(apply::Args { json, .. })
             | Self::Undo(undo::Args { json, .. })
+            | Self::Approve(approve::Args { json, .. })
             | Self::Discard(discard::Args { json, .. })
             | Self::Prune(prune::Args { json, .. })
             | Self::Restore(restore::Args { json, .. })

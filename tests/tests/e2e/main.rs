@@ -9,5 +9,6 @@ mod hostile;
 mod hosts;
 mod kit;
 mod outside;
+mod setup;
 mod skew;
 mod transport;

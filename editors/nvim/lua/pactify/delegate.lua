@@ -30,7 +30,7 @@ end
 local function send(brief)
   local server = client.get()
   local params = { brief = brief, repository = server and server.root_dir and vim.uri_from_fname(server.root_dir) }
-  client.request(protocol.request.delegate, params, function(delegated)
+  require('pactify.approve').request(protocol.request.delegate, params, function(delegated)
     vim.notify(('pactify: job %s is %s'):format(delegated.jobId, delegated.state))
     for _, notice in ipairs(delegated.notices) do
       vim.notify('pactify: ' .. notice, vim.log.levels.WARN)

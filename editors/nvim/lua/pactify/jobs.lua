@@ -116,7 +116,7 @@ end
 
 ---@param job pactify.JobSummary
 local function retry(job)
-  client.request(protocol.request.retry, { jobId = job.id }, function() end)
+  require('pactify.approve').request(protocol.request.retry, { jobId = job.id }, function() end)
 end
 
 ---@param job pactify.JobSummary

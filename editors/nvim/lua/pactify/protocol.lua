@@ -24,6 +24,29 @@ local M = {}
 ---@field confirmMerges? pactify.ShownMerge[] Merges that the person looked at and wants.
 ---@field confirmOutside? boolean Whether the person looked at the dangerous changes outside the job's tree and wants all of the result all the same.
 
+--- A question that only the person can answer.
+---@class pactify.Approval
+---@field kind pactify.ApprovalKind What it is about.
+---@field repository string The repository, as a `file:` URI.
+---@field text string The exact text. Nothing in it deceives when it is shown.
+
+--- What an approval is about.
+---@alias pactify.ApprovalKind
+---| 'setup' # The command that makes a tree ready.
+
+--- Argument of `pactify.approve`.
+---@class pactify.ApproveParams
+---@field repository? string A `file:` URI in the repository: the only workspace folder when absent.
+---@field kind pactify.ApprovalKind What it is about.
+---@field text string The exact text that the person was shown.
+---@field decision pactify.Decision What they decided.
+
+--- Result of `pactify.approve`.
+---@class pactify.Approved
+---@field repository string The repository, as a `file:` URI.
+---@field kind pactify.ApprovalKind What it is about.
+---@field decision pactify.Decision What holds from now on.
+
 --- Which state of the repository a job starts from.
 ---@alias pactify.BaseKind
 ---| 'head' # The commit that HEAD names.
@@ -96,6 +119,11 @@ local M = {}
 ---@class pactify.DebugReport
 ---@field text string One redacted text for a bug report.
 
+--- What a person decided about a text.
+---@alias pactify.Decision
+---| 'allow' # It may run.
+---| 'deny' # It must not run; jobs go on without it.
+
 --- Argument of `pactify.delegate`.
 ---@class pactify.DelegateParams
 ---@field brief pactify.BriefSource The task: a text, or a document to read it from.
@@ -145,6 +173,7 @@ local M = {}
 ---@field message string What went wrong, without the next step. (The error's own `message` has both, for clients that show only that.)
 ---@field next string What the person can do now.
 ---@field conflicts? pactify.Conflict[] Every path concerned.
+---@field approval? pactify.Approval With `approvalRequired`: what the person is asked. `pactify.approve` takes the answer.
 
 --- Result of `pactify.events`.
 ---@class pactify.EventList
@@ -186,6 +215,7 @@ local M = {}
 ---@field message string A lower-case fragment that names the thing.
 ---@field next string What the person can do now.
 ---@field conflicts? pactify.Conflict[] With `FailureCode::ApplyConflict` and its kin: every path concerned, not the first.
+---@field approval? pactify.Approval With `FailureCode::ApprovalRequired`: the question.
 
 --- Stable names of everything that can be refused or go wrong.
 ---@alias pactify.FailureCode
@@ -210,7 +240,9 @@ local M = {}
 ---| 'quotaExceeded'
 ---| 'sandboxUnavailable'
 ---| 'refusedInsideJob'
+---| 'approvalRequired'
 ---| 'worktreeCreateFailed'
+---| 'setupFailed'
 ---| 'launchFailed'
 ---| 'processesSurvived'
 ---| 'captureFailed'
@@ -613,6 +645,7 @@ M.request = {
   retry = 'pactify/job/retry',
   open_worktree = 'pactify/job/openWorktree',
   export = 'pactify/job/export',
+  approve = 'pactify/job/approve',
   harnesses = 'pactify/job/harnesses',
   doctor = 'pactify/job/doctor',
   debug_report = 'pactify/job/debugReport',
@@ -634,6 +667,7 @@ M.command = {
   retry = 'pactify.retry',
   open_worktree = 'pactify.openWorktree',
   export = 'pactify.export',
+  approve = 'pactify.approve',
   harnesses = 'pactify.harnesses',
   doctor = 'pactify.doctor',
   debug_report = 'pactify.debugReport',

@@ -89,6 +89,13 @@ pub enum Known {
         /// The command as the harness shows it, bounded and redacted.
         command: String,
     },
+    /// A command of ours said something: the tree's setup.
+    CommandOutput {
+        /// The id of its start.
+        item: String,
+        /// Some lines, bounded and redacted.
+        text: String,
+    },
     /// A command ended.
     CommandEnded {
         /// The harness's id of this step.
@@ -244,6 +251,7 @@ impl Known {
             Self::SessionStarted { session, model } => [session].into_iter().chain(model).collect(),
             Self::Message { text } | Self::Reasoning { text } | Self::Notice { text, .. } => vec![text],
             Self::CommandStarted { item, command } => vec![item, command],
+            Self::CommandOutput { item, text } => vec![item, text],
             Self::CommandEnded { item, tail, .. } => vec![item, tail],
             Self::FilesTouched { paths } => paths.iter_mut().collect(),
             Self::ToolUsed { tool, .. } => vec![tool],
@@ -400,6 +408,7 @@ impl Event {
                 Known::Message { .. }
                     | Known::Reasoning { .. }
                     | Known::CommandStarted { .. }
+                    | Known::CommandOutput { .. }
                     | Known::CommandEnded { .. }
                     | Known::FilesTouched { .. }
                     | Known::ToolUsed { .. }

@@ -433,6 +433,7 @@ fn trigger(known: &Known) -> Trigger {
         | Known::Message { .. }
         | Known::Reasoning { .. }
         | Known::CommandStarted { .. }
+        | Known::CommandOutput { .. }
         | Known::CommandEnded { .. }
         | Known::FilesTouched { .. }
         | Known::ToolUsed { .. }

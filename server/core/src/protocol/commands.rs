@@ -32,6 +32,7 @@ pub const ALL: &[Command] = &[
     command("pactify.retry", "pactify/job/retry", "JobParams", &["Delegated"]),
     command("pactify.openWorktree", "pactify/job/openWorktree", "JobParams", &["Worktree"]),
     command("pactify.export", "pactify/job/export", "ExportParams", &["Exported"]),
+    command("pactify.approve", "pactify/job/approve", "ApproveParams", &["Approved"]),
     command("pactify.harnesses", "pactify/job/harnesses", "Empty", &["HarnessList"]),
     command("pactify.doctor", "pactify/job/doctor", "DoctorParams", &["Findings"]),
     command("pactify.debugReport", "pactify/job/debugReport", "Empty", &["DebugReport"]),

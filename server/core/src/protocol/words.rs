@@ -199,6 +199,7 @@ pub fn event(event: &EventView) -> Option<String> {
         Known::OutsideRestored { ids } => format!("put back {} changes outside the worktree", ids.len()),
         Known::SessionStarted { .. }
         | Known::Reasoning { .. }
+        | Known::CommandOutput { .. }
         | Known::CommandEnded { .. }
         | Known::Usage { .. }
         | Known::OutsideRecorded { .. }

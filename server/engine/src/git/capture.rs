@@ -33,9 +33,10 @@ use super::error::GitError;
 use super::ignores::Ignores;
 use super::included::Included;
 use super::listing::{Listed, Listing};
-use super::manifest::Unread;
+use super::manifest::{Fingerprint, Manifest, Unread};
 use super::prepare::remove;
 use super::{Git, Places};
+use crate::hash::Algorithm;
 use crate::process::{Marker, VerifiedDead};
 
 /// A larger file is noted, not captured: no preview could show it, and an apply would be the wrong way to move it.
@@ -201,6 +202,37 @@ pub(super) fn create(
     let sha256 = base.tree.is_sha256();
     let head = &base.commit;
     Layout { path, settings, rules, sha256, checkout: false, head, alternates: &alternates }.create()
+}
+
+/// The paths below `root` that are not what a tree was populated with, ignored ones apart. A file whose conversion changes
+/// its bytes may be named although only its time changed.
+pub(super) fn differing(
+    root: &OwnedFd,
+    listing: &Listing,
+    manifest: &Manifest,
+    ignores: &Ignores,
+    included: &Included,
+    algorithm: Algorithm,
+) -> Result<Vec<RepoPath>, GitError> {
+    let findings = walk::Walk::new(root, listing, manifest, ignores, included).run()?;
+    let is_same = |candidate: &entry::Candidate| {
+        let Some(entry) = listing.get(&candidate.path).filter(|_| !candidate.is_link) else { return false };
+        let hashed = candidate.open(root).and_then(|mut file| algorithm.blob_from(candidate.size, &mut file));
+        entry.mode == file_mode(candidate.executable) && hashed.is_ok_and(|found| found.as_ref() == Some(&entry.object))
+    };
+    // Of the youngest files the walk does not trust the `stat`; here it is enough, and the content may be a converted one.
+    let looks_same = |candidate: &entry::Candidate| {
+        let known = manifest.files.get(&candidate.path);
+        let stat = entry::open_below(root, candidate.path.parent().as_ref()).and_then(|directory| {
+            rustix::fs::statat(&directory, candidate.path.file_name(), rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
+        });
+        known.is_some_and(|known| stat.is_ok_and(|stat| known.resembles(&Fingerprint::of(&stat))))
+    };
+    let differs = |candidate: &&entry::Candidate| !looks_same(candidate) && !is_same(candidate);
+    let candidates = findings.candidates.iter().filter(differs);
+    let mut paths: Vec<RepoPath> = candidates.map(|candidate| candidate.path.clone()).collect();
+    paths.extend(findings.deleted(listing, manifest));
+    Ok(paths)
 }
 
 /// Opens the tree, if it still is the directory that was recorded.

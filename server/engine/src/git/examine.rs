@@ -119,6 +119,24 @@ impl Git {
         })
     }
 
+    /// The content of a file that a base has at its top; `None` where it has none, or not on this machine.
+    ///
+    /// # Errors
+    /// When git cannot be run.
+    pub fn tracked(&self, repository: &RepositoryRecord, base: &Base, name: &str) -> Result<Option<Vec<u8>>, GitError> {
+        let input = format!("{}:{name}\n", base.tree).into_bytes();
+        let call = Call::new(Verb::CatFile, Place::Person(repository)).args(["--batch"]).input(input);
+        let answer = self.run(&call)?;
+        let end = answer.iter().position(|byte| *byte == b'\n').ok_or_else(|| unexpected(&call, &answer))?;
+        let header = String::from_utf8_lossy(&answer[..end]).into_owned();
+        let size = match header.split(' ').collect::<Vec<_>>()[..] {
+            [_, "blob", size] => size.parse::<usize>().map_err(|_| unexpected(&call, &answer[..end]))?,
+            _ => return Ok(None),
+        };
+        let content = answer[end + 1..].get(..size).ok_or_else(|| unexpected(&call, &answer[..end]))?;
+        Ok(Some(content.to_vec()))
+    }
+
     /// The ref that HEAD stands for.
     fn branch(&self, place: Place<'_>) -> Result<Option<String>, GitError> {
         let call = Call::new(Verb::SymbolicRef, place).args(["--quiet", "HEAD"]);

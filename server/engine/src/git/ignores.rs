@@ -13,6 +13,7 @@ use ::ignore::gitignore::{Gitignore, GitignoreBuilder};
 use pactify_core::RepoPath;
 
 /// The rules of one base.
+#[derive(Debug)]
 pub(super) struct Ignores {
     /// By the directory that holds them; the empty name is the top.
     directories: BTreeMap<Vec<u8>, Gitignore>,
@@ -22,6 +23,7 @@ pub(super) struct Ignores {
 }
 
 /// Patterns of one file, for all of a tree.
+#[derive(Debug)]
 pub(super) struct Patterns(Gitignore);
 
 impl Patterns {

@@ -11,7 +11,7 @@ use pactify_core::{Failure, FailureCode};
 
 use super::drive::{Driven, LEFTOVERS, drive};
 use super::turn::{self, Turn};
-use super::{Host, HostError, leftovers, slots, watch};
+use super::{Host, HostError, leftovers, setup, slots, watch};
 use crate::causes::with_causes;
 use crate::git::{Git, Stage};
 use crate::journal::JournalError;
@@ -95,6 +95,17 @@ async fn work(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
     if let Err(failure) = watch::begin(host).await? {
         return Ok(Work::failed(failure));
     }
+    if let Turn::First = turn
+        && let Err(failure) = setup::run(host, &tree).await?
+    {
+        // Many a setup writes to the person's configuration (bug report 15).
+        watch::end(host).await?;
+        return Ok(Work::failed(failure));
+    }
+    if host.cancelled() {
+        watch::end(host).await?;
+        return Ok(Work::not_begun());
+    }
     let running = match turn::start(host, turn).await? {
         Ok(Some(running)) => running,
         Ok(None) => return Ok(Work::not_begun()),
@@ -113,7 +124,10 @@ async fn work(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
 }
 
 /// Records what a sweep came to.
-fn swept(host: &mut Host, dead: Result<VerifiedDead, NotDead>) -> Result<Result<VerifiedDead, Failure>, HostError> {
+pub(super) fn swept(
+    host: &mut Host,
+    dead: Result<VerifiedDead, NotDead>,
+) -> Result<Result<VerifiedDead, Failure>, HostError> {
     match dead {
         Ok(dead) => {
             host.record(Known::Swept { killed: count(dead.ended()), survivors: Vec::new() })?;

@@ -25,7 +25,7 @@ use super::{Host, launch};
 use crate::process::{Child, JobTree, Marker, NotDead, Patience, Pipes, VerifiedDead};
 
 /// How long output may still come after the first process has ended: a grandchild may hold the pipe open for ever.
-const DRAIN: Duration = Duration::from_secs(2);
+pub(super) const DRAIN: Duration = Duration::from_secs(2);
 
 /// How long a harness may take to end by itself once it was interrupted, and its tree to die once it was killed.
 pub(super) const ENDING: Patience = Patience { grace: Duration::from_secs(5), kill: Duration::from_secs(10) };
@@ -97,8 +97,8 @@ pub(super) async fn drive(host: &mut Host, running: Running) -> Driven {
     let Running { mut child, pipes, driver, stdin } = running;
     let tree = JobTree::below_this_host(Marker::of(host.job()), Some(child.identity().clone()));
     let input = feed(pipes.stdin, stdin);
-    pump(pipes.stdout, host.events(), Event::Stdout);
-    pump(pipes.stderr, host.events(), Event::Stderr);
+    drop(pump(pipes.stdout, host.events(), Event::Stdout));
+    drop(pump(pipes.stderr, host.events(), Event::Stderr));
     let events = host.events();
     let waiter = tokio::spawn(async move {
         let _ = events.send(Event::Exited(child.wait().await)).await;
@@ -271,12 +271,12 @@ enum Source {
     Stderr,
 }
 
-/// Reads a pipe to its end. The bounded channel holds the harness back when the journal is slower.
-fn pump(
+/// Reads a pipe to its end. The bounded channel holds the program back when the journal is slower.
+pub(super) fn pump(
     mut pipe: impl AsyncRead + Unpin + Send + 'static,
     events: mpsc::Sender<Event>,
     as_event: fn(Vec<u8>) -> Event,
-) {
+) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -285,7 +285,7 @@ fn pump(
                 return;
             }
         }
-    });
+    })
 }
 
 /// Writes what the harness is to read. Returns where a driver's lines go, if it sends any.
@@ -314,7 +314,7 @@ fn feed(mut pipe: ChildStdin, stdin: Stdin) -> Option<mpsc::UnboundedSender<Stri
     }
 }
 
-fn exit_record(status: io::Result<ExitStatus>) -> ExitRecord {
+pub(super) fn exit_record(status: io::Result<ExitStatus>) -> ExitRecord {
     status.map(launch::exit_record).unwrap_or_else(|error| {
         tracing::error!(%error, "the harness's exit status is unknown");
         ExitRecord::Signal(0)

@@ -12,7 +12,7 @@ use pactify_core::{AbsPath, Failure, FailureCode};
 use super::drive::{LEFTOVERS, Running};
 use super::{Host, HostError, launch, space};
 use crate::causes::with_causes;
-use crate::git::{Git, Stage, capture};
+use crate::git::{Git, Stage, Wanted, capture};
 use crate::harness;
 use crate::process::{JobTree, Marker};
 use crate::tree::Trash;
@@ -80,7 +80,8 @@ async fn prepare(host: &mut Host) -> Result<Result<TreeRecord, Failure>, HostErr
             job.dir().ensure_dir("home")?;
             job.dir().ensure_dir("tmp")?;
             let git = Git::find(&env)?;
-            let prepared = git.prepare(&places, &spec.repository, &spec.base, spec.isolation);
+            let wanted = Wanted { isolation: spec.isolation, lfs: spec.lfs };
+            let prepared = git.prepare(&places, &spec.repository, &spec.base, wanted);
             prepared.map_err(|error| error.into_failure(Stage::Prepare))
         })
         .await?;

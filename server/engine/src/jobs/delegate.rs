@@ -38,6 +38,7 @@ impl Jobs {
         base::refuse(base_kind, isolation, unsaved.is_some())?;
         let executable = harness::resolve(self.env(), found, &harness_settings)?;
         let examined = self.git()?.examine(&folder)?;
+        let setup = self.setup(&settings, &examined.repository, &examined.head)?;
         let at = self.env().now();
         let id = self.new_id(at)?;
         let limits = Limits {
@@ -58,6 +59,8 @@ impl Jobs {
             model: params.model.clone().filter(|model| !model.is_empty()),
             access: params.access.unwrap_or(settings.access),
             isolation,
+            lfs: settings.repository(&examined.repository).lfs,
+            setup,
             repository: examined.repository,
             base,
             limits,
@@ -75,9 +78,11 @@ impl Jobs {
         let old = self.store().job(job)?.spec()?;
         base::refuse(old.base.kind, old.isolation, unsaved.is_some())?;
         let harness = registry::find(&old.harness).ok_or_else(|| unknown_harness(old.harness.as_str()))?;
-        let settings = config::load(self.env())?.harness_settings(&old.harness);
+        let all = config::load(self.env())?;
+        let settings = all.harness_settings(&old.harness);
         let executable = harness::resolve(self.env(), harness, &settings)?;
         let examined = self.git()?.examine(&old.repository.worktree)?;
+        let setup = self.setup(&all, &examined.repository, &examined.head)?;
         let at = self.env().now();
         let id = self.new_id(at)?;
         let draft = self.store().draft(&id)?;
@@ -88,6 +93,8 @@ impl Jobs {
             created_at: at,
             executable,
             settings,
+            lfs: all.repository(&examined.repository).lfs,
+            setup,
             repository: pactify_core::job::RepositoryRecord { prefix: old.repository.prefix, ..examined.repository },
             base,
             retry_of: Some(old.id),
@@ -105,7 +112,7 @@ impl Jobs {
             job_id: spec.id.to_string(),
             state: SeenState::Queued,
             worktree: view::file_uri(job.tree().as_path()),
-            notices,
+            notices: [super::approve::notices(spec.setup.as_ref()), notices].concat(),
         })
     }
 

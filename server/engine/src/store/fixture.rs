@@ -72,6 +72,8 @@ pub(crate) fn spec(id: &str) -> JobSpec {
             tree: "b".repeat(40).parse().unwrap(),
             parent: None,
         },
+        lfs: pactify_core::lfs::LfsPolicy::default(),
+        setup: None,
         limits: Limits::default(),
         retry_of: None,
         written_by: "0.1.0".into(),

@@ -354,6 +354,8 @@ pub(crate) fn spec(id: JobId, isolation: Isolation, repository: RepositoryRecord
         isolation,
         repository,
         base,
+        lfs: pactify_core::lfs::LfsPolicy::default(),
+        setup: None,
         limits: Limits::default(),
         retry_of: None,
         written_by: "0".into(),

@@ -4,6 +4,7 @@
 //! meant), and lets the engine do the rest off the loop. The typed requests run the same code.
 
 mod apply;
+mod approve;
 mod cancel;
 mod content;
 mod debug_report;
@@ -39,6 +40,7 @@ type Run = for<'a> fn(&'a Context, Arguments) -> BoxFuture<'a, Answer>;
 /// Every verb, by its command's name.
 const RUN: &[(&str, Run)] = &[
     (apply::NAME, |context, arguments| Box::pin(apply::run(context, arguments))),
+    (approve::NAME, |context, arguments| Box::pin(approve::run(context, arguments))),
     (cancel::NAME, |context, arguments| Box::pin(cancel::run(context, arguments))),
     (content::NAME, |context, arguments| Box::pin(content::run(context, arguments))),
     (debug_report::NAME, |context, arguments| Box::pin(debug_report::run(context, arguments))),

@@ -55,10 +55,11 @@ fn schemas() -> Map<String, Value> {
         }};
     }
     let sent = definitions!(SchemaSettings::draft2020_12().for_serialize(),
-        Delegated JobStatus JobList EventList Preview Content Applied Undone RestoredOutside JobMoved Exported Worktree HarnessList Findings
-        DebugReport JobEventParams JobChangedParams ErrorData);
+        Approved Delegated JobStatus JobList EventList Preview Content Applied Undone RestoredOutside JobMoved Exported
+        Worktree HarnessList Findings DebugReport JobEventParams JobChangedParams ErrorData);
     let taken = definitions!(SchemaSettings::draft2020_12().for_deserialize(),
-        DelegateParams StatusParams EventsParams PreviewParams ContentParams ApplyParams UndoParams RestoreParams JobParams ResumeParams
+        ApproveParams DelegateParams StatusParams EventsParams PreviewParams ContentParams ApplyParams UndoParams
+        RestoreParams JobParams ResumeParams
         ExportParams DoctorParams ClientOptions);
     let mut all = taken;
     all.extend(sent);

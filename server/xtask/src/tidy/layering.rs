@@ -12,6 +12,7 @@ const CORE: &str = "server/core/Cargo.toml";
 /// For each module of the engine, the others that it may use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("apply", &["causes", "disk", "hash", "process", "store"]),
+    ("approvals", &["disk", "hash", "store"]),
     ("causes", &[]),
     ("config", &["env"]),
     ("disk", &[]),
@@ -43,6 +44,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "jobs",
         &[
             "apply",
+            "approvals",
             "causes",
             "config",
             "env",

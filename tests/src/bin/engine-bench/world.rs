@@ -74,6 +74,8 @@ impl World {
             isolation: Isolation::Private,
             repository,
             base,
+            lfs: pactify_core::lfs::LfsPolicy::default(),
+            setup: None,
             limits: Limits::default(),
             retry_of: None,
             written_by: "0".into(),
