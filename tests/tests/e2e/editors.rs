@@ -148,6 +148,35 @@ fn every_editor_of_a_repository_sees_the_job_and_can_cancel_it() -> Result<()> {
 }
 
 #[test]
+fn a_job_of_one_folder_among_several_is_about_that_folder_alone() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let (one, two) = (sandbox.repository("one")?, sandbox.repository("two")?);
+    one.fill()?;
+    two.fill()?;
+    let mut client = open(&sandbox, &[&one, &two], &plain())?;
+    let steps = brief(json!([write("a.txt", "a\n")]))?;
+    let (code, message, _) = refusal(&mut client, "delegate", &[json!({"brief": steps})])?;
+    assert!(code == "invalidParams" && message.contains("several folders"), "{message}");
+    let before = one.snapshot()?;
+    for repository in [&two, &one] {
+        let named = json!({"brief": steps, "repository": uri(repository.path())});
+        let delegated = run(&mut client, "delegate", named)?;
+        let job = delegated["jobId"].as_str().context("no jobId")?.to_owned();
+        progress(&client, "end")?;
+        let preview = run(&mut client, "diffPreview", json!({"jobId": job}))?;
+        run(&mut client, "apply", json!({"jobId": job, "changeSet": preview["changeSet"]}))?;
+        assert_eq!(repository.read("a.txt")?, "a\n");
+        let listed = run(&mut client, "status", json!({"repository": uri(repository.path()), "all": true}))?;
+        assert_eq!(listed["jobs"].as_array().map(Vec::len), Some(1), "{listed}");
+        if repository.path() == two.path() {
+            assert_eq!(before.changed_since(&one.snapshot()?), [""; 0]);
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn an_editor_without_progress_is_sent_none() -> Result<()> {
     let sandbox = Sandbox::new()?;
     use_scripted_agent(&sandbox, &[])?;

@@ -66,6 +66,10 @@ pub(super) fn environment(env: &Env, launch: &Launch, marker: &Marker) -> ChildE
     for (name, value) in &launch.env {
         environment.set(name, value);
     }
+    if let Some(job) = launch.cwd.as_path().parent() {
+        // A tree that loses its `.git` file must not become part of a repository around the store (bug report 25).
+        environment.set("GIT_CEILING_DIRECTORIES", job.as_os_str());
+    }
     environment.mark(marker);
     environment
 }

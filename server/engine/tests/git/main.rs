@@ -17,6 +17,7 @@ mod refusals;
 mod removal;
 mod reports;
 mod room;
+mod shapes;
 mod snapshot;
 mod support;
 mod threats;
