@@ -83,7 +83,8 @@ function tests() {
   it("registers its commands beside the server's", async () => {
     const commands = await vscode.commands.getCommands(true);
     const ours = commands.filter((name) => name.startsWith("pactify.ui."));
-    assert.deepStrictEqual(ours.sort(), ["apply", "cancel", "delegate", "jobs", "preview"].map((n) => `pactify.ui.${n}`));
+    const verbs = ["apply", "cancel", "delegate", "jobs", "preview", "undo"];
+    assert.deepStrictEqual(ours.sort(), verbs.map((verb) => `pactify.ui.${verb}`));
     assert.ok(commands.includes("pactify.delegate"), "the server's own are there too");
   });
 
