@@ -93,6 +93,9 @@ impl<'a> Slot<'a> {
             self.apply_under_fire(&job)?;
             if self.rng.u8(..10) < 8 {
                 self.apply(&job, &result)?;
+                if self.rng.u8(..10) < 3 {
+                    self.undo(&job, &result)?;
+                }
             }
         }
         self.discard(&job, &result)
@@ -216,6 +219,21 @@ impl<'a> Slot<'a> {
         ensure!(self.present(result)? == result.len(), "an apply that was answered is not all there");
         let status = self.session.get("status", &json!({"jobId": job}))?["job"].take();
         ensure!(status["disposition"] == "applied", "applied, and {status:#}");
+        Ok(())
+    }
+
+    /// Takes the apply back: nothing of it is in the checkout then.
+    fn undo(&mut self, job: &str, result: &[(String, String)]) -> anyhow::Result<()> {
+        match self.session.insist("undo", &json!({"jobId": job}))? {
+            Ok(_) => {}
+            // A server that was killed had done it.
+            Err(_) if self.present(result)? == 0 => {}
+            Err(refusal) => bail!("undo: {refusal} {:?}", refusal.data),
+        }
+        self.soak.counts.undone.fetch_add(1, Relaxed);
+        ensure!(self.present(result)? == 0, "an undo that was answered left something");
+        let status = self.session.get("status", &json!({"jobId": job}))?["job"].take();
+        ensure!(status["disposition"] == "pending", "undone, and {status:#}");
         Ok(())
     }
 
