@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use pactify_core::display::neutral;
 use pactify_core::job::event::TreeRecord;
 use pactify_core::{AbsPath, Failure, FailureCode};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use crate::causes::with_causes;
@@ -106,26 +106,31 @@ impl Trash {
             Err(Errno::NOENT) => return Ok(Taken::AlreadyGone),
             Err(errno) => return Err(refused("open", &tree.path)(errno)),
         };
-        let is_recorded = |directory: &OwnedFd, name: &std::ffi::OsStr| {
-            let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-            Ok::<_, Errno>(is_directory && stat.st_dev == tree.device && stat.st_ino == tree.inode)
-        };
-        match is_recorded(&parent, name) {
-            Ok(true) => {}
-            Ok(false) => return Err(RemoveError::Replaced { path: tree.path.clone() }),
+        let replaced = || RemoveError::Replaced { path: tree.path.clone() };
+        let is_recorded = |stat: &Stat| stat.st_dev == tree.device && stat.st_ino == tree.inode;
+        let held = match rustix::fs::openat(&parent, name, DIRECTORY.union(OFlags::PATH), Mode::empty()) {
+            Ok(held) => held,
             Err(Errno::NOENT) => return Ok(Taken::AlreadyGone),
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(replaced()),
             Err(errno) => return Err(refused("look at", &tree.path)(errno)),
+        };
+        let look = || rustix::fs::fstat(&held).map_err(refused("look at", &tree.path));
+        if !is_recorded(&look()?) {
+            return Err(replaced());
         }
         let label = job.to_string_lossy();
         let moved = self.adopt(&parent, name, &label).map_err(refused("move to the trash", &tree.path))?;
         // Something may have taken its place between the look and the move; then it goes back.
-        if is_recorded(&self.directory, moved.as_ref()) != Ok(true) {
-            let back = rustix::fs::renameat_with(&self.directory, &moved, &parent, name, RenameFlags::NOREPLACE);
-            back.map_err(refused("move back", &tree.path))?;
-            return Err(RemoveError::Replaced { path: tree.path.clone() });
+        match rustix::fs::statat(&self.directory, &moved, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if is_recorded(&stat) => Ok(Taken::Moved),
+            // Another process emptied the trash already. A removed directory has no name left.
+            Err(Errno::NOENT) if look()?.st_nlink == 0 => Ok(Taken::Moved),
+            _ => {
+                let back = rustix::fs::renameat_with(&self.directory, &moved, &parent, name, RenameFlags::NOREPLACE);
+                back.map_err(refused("move back", &tree.path))?;
+                Err(replaced())
+            }
         }
-        Ok(Taken::Moved)
     }
 
     /// Moves something else of ours here: a git directory, a capture, a record.

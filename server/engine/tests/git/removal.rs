@@ -177,3 +177,20 @@ fn a_job_can_be_given_up_when_its_repository_is_gone() {
     fs::rename(&fixture.repo, fixture.root.join("gone")).unwrap();
     fixture.git.release(&other.places, &other.repository).unwrap();
 }
+
+#[test]
+fn a_tree_goes_while_another_process_empties_the_trash() {
+    let fixture = Fixture::without_repository();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let trash = Trash::open(&fixture.store).unwrap();
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                trash.empty().unwrap();
+            }
+        });
+        let taken = (0..4000).try_for_each(|_| take(&fixture, &tree(&fixture)).map(drop));
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        taken.unwrap();
+    });
+}
