@@ -106,6 +106,7 @@ const SENSITIVE: &[Group] = &[
         names: &[
             ".mcp.json",
             "mcp.json",
+            "pactify.toml",
             "opencode.json",
             "opencode.jsonc",
             "kimi.json",

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::event::{AttemptReason, HostRecord, Known, ProcessRecord, Record, ResultRecord, TreeRecord, Usage};
 use super::outcome::{Disposition, Outcome};
 use crate::fingerprint::{OutsideChange, Weight};
-use crate::{AttemptNo, Failure, ObjectId, Seq};
+use crate::{AttemptNo, Failure, FailureCode, ObjectId, Seq};
 
 /// Where an attempt stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -335,14 +335,20 @@ impl JobState {
                     self.disposition = self.undecided();
                 }
             }
-            Known::AttemptEnded { .. } => {
+            Known::AttemptEnded { failure, .. } => {
                 self.ended_at = Some(record.at);
                 self.activity = None;
-                self.watched = None;
+                // What still runs can still write: whoever ends it compares.
+                if failure.as_ref().is_none_or(|failure| failure.code != FailureCode::ProcessesSurvived) {
+                    self.watched = None;
+                }
             }
-            Known::Applied { apply, complete, accepted, .. } => {
+            Known::Applied { apply, complete, accepted, paths, .. } => {
                 self.applies = self.applies.max(*apply);
-                self.standing.push(*apply);
+                // One that found everything in place wrote nothing that could be taken back.
+                if !paths.is_empty() {
+                    self.standing.push(*apply);
+                }
                 self.accepted.clone_from(accepted);
                 self.disposition = if *complete { Disposition::Applied } else { Disposition::PartlyApplied };
             }

@@ -15,17 +15,38 @@ use rustix::fs::{FileType, Mode, OFlags};
 /// # Errors
 /// The kernel's, and for what is no file.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    if let Some(mut file) = open(path)? {
+        file.read_to_end(&mut content)?;
+    }
+    Ok(content)
+}
+
+/// Copies the file at `path` to `to`, where nothing may be yet; at most `most` bytes.
+///
+/// # Errors
+/// The kernel's, and for what is no file, or larger.
+pub(super) fn copy(path: &Path, to: &Path, most: u64) -> io::Result<()> {
+    let mut copy = File::create_new(to)?;
+    if let Some(file) = open(path)? {
+        if file.metadata()?.len() > most {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes")));
+        }
+        io::copy(&mut file.take(most), &mut copy)?;
+    }
+    Ok(())
+}
+
+/// The file at `path`, opened without waiting; `None` for `/dev/null`.
+fn open(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let stat = rustix::fs::fstat(&file)?;
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => {}
-        FileType::CharacterDevice if stat.st_rdev == rustix::fs::makedev(1, 3) => return Ok(Vec::new()),
-        _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+        FileType::RegularFile => Ok(Some(file)),
+        FileType::CharacterDevice if stat.st_rdev == rustix::fs::makedev(1, 3) => Ok(None),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
     }
-    let mut content = Vec::new();
-    (&file).read_to_end(&mut content)?;
-    Ok(content)
 }
 
 #[cfg(test)]
@@ -48,5 +69,10 @@ mod tests {
             assert!(read(&special).is_err(), "{}", special.display());
         }
         drop(socket);
+
+        copy(&at("link"), &at("copy"), 4).unwrap();
+        assert_eq!(read(&at("copy")).unwrap(), b"text");
+        assert_eq!(copy(&at("file"), &at("copy 2"), 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert!(copy(&at("pipe"), &at("copy 3"), 3).is_err());
     }
 }

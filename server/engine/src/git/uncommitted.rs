@@ -18,6 +18,10 @@ use super::command::{Call, Place, Verb, unexpected};
 use super::config::Settings;
 use super::error::GitError;
 use super::listing::Listed;
+use super::read;
+
+/// No index that git works with is larger, in bytes.
+const LARGEST_INDEX: u64 = 1 << 30;
 
 /// How a checkout differs from the commit.
 #[derive(Debug, Default)]
@@ -117,12 +121,14 @@ pub(super) fn copy_index(repository: &RepositoryRecord, git_dir: &AbsPath, to: &
         found => found.and_then(|found| found.modified()),
     };
     let copied = times.and_then(|modified| {
-        fs::copy(&from, to)?;
+        read::copy(from.as_path(), to.as_path(), LARGEST_INDEX)?;
         fs::File::options().write(true).open(to)?.set_modified(modified)?;
         for entry in fs::read_dir(&repository.git_dir)? {
             let name = entry?.file_name();
             if let Some(name) = name.to_str().filter(|name| name.starts_with("sharedindex.")) {
-                fs::copy(repository.git_dir.join(name), git_dir.join(name))?;
+                // A job may have left anything under such a name. git says so where it misses one that is used.
+                let shared = repository.git_dir.join(name);
+                let _ = read::copy(shared.as_path(), git_dir.join(name).as_path(), LARGEST_INDEX);
             }
         }
         Ok(())

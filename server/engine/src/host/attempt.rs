@@ -65,16 +65,18 @@ pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
     let named = |record: Option<&ProcessRecord>| record.and_then(|record| ProcessIdentity::try_from(record).ok());
     let left = JobTree::left_by(Marker::of(host.job()), named(old_host), named(leader));
     let dead = host.away(move || left.sweep(LEFTOVERS)).await?;
-    watch::end(host).await?;
     let mut work = Work::not_begun();
     let had_tree = tree.is_some();
     match swept(host, dead)? {
         Err(failure) => work.failure = Some(failure),
-        Ok(dead) => match tree {
-            // It died while it made the tree: nothing ever ran in there.
-            None => turn::unmake(host).await?,
-            Some(tree) => capture(host, dead, tree, &mut work).await?,
-        },
+        Ok(dead) => {
+            watch::end(host).await?;
+            match tree {
+                // It died while it made the tree: nothing ever ran in there.
+                None => turn::unmake(host).await?,
+                Some(tree) => capture(host, dead, tree, &mut work).await?,
+            }
+        }
     }
     // Why there is no result says more than that the host died.
     work.failure.get_or_insert_with(|| host_lost(had_tree));
@@ -108,14 +110,23 @@ async fn work(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
     }
     let running = match turn::start(host, turn).await? {
         Ok(Some(running)) => running,
-        Ok(None) => return Ok(Work::not_begun()),
-        Err(failure) => return Ok(Work::failed(failure)),
+        // The setup command ran all the same.
+        Ok(None) => {
+            watch::end(host).await?;
+            return Ok(Work::not_begun());
+        }
+        Err(failure) => {
+            watch::end(host).await?;
+            return Ok(Work::failed(failure));
+        }
     };
     let Driven { conclusion, deadline, failure, dead } = drive(host, running).await;
-    watch::end(host).await?;
     let mut work = Work { conclusion, deadline, failure, changes: None };
     match swept(host, dead)? {
-        Ok(dead) => capture(host, dead, tree, &mut work).await?,
+        Ok(dead) => {
+            watch::end(host).await?;
+            capture(host, dead, tree, &mut work).await?;
+        }
         Err(failure) => {
             work.failure.get_or_insert(failure);
         }

@@ -212,7 +212,7 @@ fn what_was_accepted_outlives_a_new_result_and_goes_with_an_undo() {
         change_set: crate::ChangeSetId::of_result_tree(id("1")),
         complete: false,
         accepted: Some(id(accepted)),
-        paths: Vec::new(),
+        paths: vec!["a".to_owned()],
     };
     let mut events = vec![
         (1, started(AttemptReason::Run)),
@@ -233,4 +233,11 @@ fn what_was_accepted_outlives_a_new_result_and_goes_with_an_undo() {
     events.push((2, Known::Undone { apply: 1, accepted: Some(id("0")) }));
     let undone = JobState::fold(&journal(events));
     assert_eq!((undone.standing, undone.disposition), (vec![], Disposition::Pending));
+}
+
+#[test]
+fn an_apply_that_wrote_nothing_is_none_to_take_back() {
+    let state =
+        JobState::fold(&journal([(1, started(AttemptReason::Run)), (1, ended(Outcome::Succeeded)), (1, applied(1))]));
+    assert_eq!((state.applies, state.standing), (1, vec![]));
 }
