@@ -10,18 +10,21 @@ use serde::{Deserialize, Serialize};
 
 /// A job's name: `YYYYMMDD-HHMMSS-xxxxxx` (UTC, then six characters of `a-z2-7`).
 ///
-/// Sorting ids sorts jobs by creation time, to the second.
+/// Sorting ids sorts jobs by creation time, to the millisecond.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct JobId(String);
 
 impl JobId {
-    /// The id of a job created at `at`; `random` needs to differ between jobs of one second only.
+    /// The id of a job created at `at`; `random` (its lower 20 bits) needs to differ between jobs of one millisecond only.
     pub fn compose(at: Timestamp, random: u32) -> Self {
-        const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+        // In the order of their codes, so that milliseconds sort as well.
+        const ALPHABET: &[u8; 32] = b"234567abcdefghijklmnopqrstuvwxyz";
         let stamp = at.strftime("%Y%m%d-%H%M%S");
-        let tail: String = (0..6).map(|place| char::from(ALPHABET[(random >> (5 * place)) as usize & 31])).collect();
-        Self(format!("{stamp}-{tail}"))
+        let millis = at.subsec_millisecond().unsigned_abs();
+        let tail = (millis << 20) | (random & 0xf_ffff);
+        let digit = |place: u32| char::from(ALPHABET[(tail >> (5 * place)) as usize & 31]);
+        Self(format!("{stamp}-{}", (0..6).rev().map(digit).collect::<String>()))
     }
 
     /// The id as it is written in paths, records and on the wire.
@@ -199,7 +202,9 @@ mod tests {
     fn a_composed_job_id_parses_and_sorts_by_time() {
         let early = JobId::compose("2026-11-29T15:45:12Z".parse().unwrap(), 0xffff_ffff);
         let late = JobId::compose("2026-11-29T15:45:13Z".parse().unwrap(), 0);
-        assert_eq!(early.as_str(), "20261129-154512-777777");
+        assert_eq!(early.as_str(), "20261129-154512-22zzzz");
+        let later = JobId::compose("2026-11-29T15:45:12.999Z".parse().unwrap(), 0);
+        assert!(early < later && later < late, "{early} {later} {late}");
         assert_eq!(late.as_str().parse::<JobId>().unwrap(), late);
         assert!(early < late);
     }

@@ -549,3 +549,38 @@ fn a_repair_that_is_killed_is_repaired_by_whoever_comes_next() -> Result<()> {
     assert_eq!(repository.read("half.txt")?, "half\n");
     Ok(())
 }
+
+#[test]
+fn a_store_of_accepted_contents_that_a_job_put_there_is_not_used() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    let lines: Vec<String> = (1..=60).map(|n| format!("line {n}\n")).collect();
+    repository.write("a.txt", lines.concat())?;
+    repository.commit("base")?;
+    let foreign = sandbox.repository("foreign")?;
+    let stranger = foreign.path().join(".git");
+    let before = files_below(&stranger)?;
+
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let plant = format!("ln -s {} ../accepted; mkdir ../accepted.new", stranger.display());
+    let edit = "sed -i 's/line 3$/L3/; s/line 30$/L30/' a.txt";
+    let job = editor.delegate(&brief(&json!([{"run": plant}, {"run": edit}])), &json!({}))?;
+    editor.until(&job, "finished")?;
+    let place = job_folder(&sandbox, &job).join("accepted");
+    assert!(place.symlink_metadata().is_err(), "it was planted, and is gone");
+
+    let change_set = editor.run("diffPreview", &json!({"jobId": job}))?["changeSet"].take();
+    let select = json!([{"path": "a.txt", "groups": ["-3,1+3,1"]}]);
+    editor.run("apply", &json!({"jobId": job, "changeSet": change_set, "select": select}))?;
+    assert_eq!(files_below(&stranger)?, before, "nothing was written there");
+
+    // What was accepted outlives another attempt, whatever that one makes of the store.
+    let spoil = "printf '[extensions]\\npartialClone = x\\n' >> ../accepted/config; echo done >> a.txt";
+    editor.run("resume", &json!({"jobId": job, "message": brief(&json!([{"run": spoil}]))}))?;
+    editor.until(&job, "finished")?;
+    editor.apply(&job)?;
+    let expected = lines.concat().replace("line 3\n", "L3\n").replace("line 30\n", "L30\n") + "done\n";
+    assert_eq!(repository.read("a.txt")?, expected);
+    Ok(())
+}

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Difference, Item, RefValue, Value, config};
-use crate::display::headline;
+use crate::display::{headline, neutral};
 use crate::{AttemptNo, RepoPath};
 
 /// How much a change outside matters, worst first.
@@ -105,7 +105,7 @@ fn values(key: &str, old: &[Value], new: &[Value]) -> String {
     let shown = |values: &[Value]| {
         let texts: Vec<&str> = values.iter().map(|value| value.0.as_deref().unwrap_or("true")).collect();
         let shown = texts.iter().all(|text| config::is_shown(key, text));
-        shown.then(|| headline(&texts.join(", "), 120)).filter(|text| !text.is_empty())
+        shown.then(|| headline(&neutral(&texts.join(", ")), 120)).filter(|text| !text.is_empty())
     };
     match (old.is_empty(), new.is_empty(), shown(new)) {
         (_, true, _) => "was unset".to_owned(),

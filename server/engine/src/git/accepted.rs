@@ -2,18 +2,24 @@
 //!
 //! It lies in a git directory of ours, `accepted/`, made by the first apply. A capture replaces the one before it; what was
 //! accepted from an earlier result must not go with it, so the contents are kept here as well (a second name of the same
-//! file where that can be). Whoever writes here holds the job's lock.
+//! file where that can be). Whoever writes here holds the job's lock. A job could have written here as well, or have put
+//! something in its place: after each attempt a fresh one takes its place ([`Git::renew_accepted`]).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use pactify_core::change::{Change, Entry};
 use pactify_core::job::{Base, RepositoryRecord};
 use pactify_core::{AbsPath, ObjectId, RepoPath};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Dir, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
 
 use super::capture::{self, Outcome};
 use super::command::Place;
+use super::config::create_directory;
 use super::error::GitError;
 use super::listing::Listed;
 use super::manifest::Header;
@@ -58,6 +64,72 @@ impl Git {
         let objects = self.objects(&path, &base.tree)?;
         Ok(Accepted { git: self.clone(), path, objects })
     }
+
+    /// Puts a fresh store where a job may have been: of what lies there only objects are taken over, whose names vouch for
+    /// them, and nothing at all unless something was `accepted`. The job's processes are dead by now.
+    ///
+    /// # Errors
+    /// When it cannot be made; what is there stays.
+    pub fn renew_accepted(
+        &self,
+        places: &Places,
+        repository: &RepositoryRecord,
+        base: &Base,
+        accepted: bool,
+    ) -> Result<(), GitError> {
+        let (path, fresh) = (places.accepted(), places.directory().join("accepted.new"));
+        remove(&fresh);
+        if !accepted {
+            remove(&path);
+            return Ok(());
+        }
+        capture::create(&fresh, places, repository, base, &Header::read(&places.manifest())?.rules)?;
+        copy_loose(&path, &fresh).map_err(GitError::io("take over accepted objects from", path.as_path()))?;
+        let (old, new) = (path.as_path(), fresh.as_path());
+        match rustix::fs::renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE) {
+            Ok(()) => remove(&fresh),
+            Err(Errno::NOENT) => rustix::fs::rename(new, old).map_err(GitError::errno("name", new))?,
+            Err(errno) => return Err(GitError::errno("exchange", new)(errno)),
+        }
+        Ok(())
+    }
+}
+
+/// Copies the loose objects of one git directory, following no link and waiting for no pipe.
+fn copy_loose(from: &AbsPath, to: &AbsPath) -> io::Result<()> {
+    let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let object = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let objects = rustix::fs::open(from.as_path(), directory, Mode::empty())
+        .and_then(|store| rustix::fs::openat(store, "objects", directory, Mode::empty()));
+    // Without a store there is nothing to take over; whoever needs an object says that it is missing.
+    let Ok(objects) = objects else { return Ok(()) };
+    for first in hex_names(&objects, &[2])? {
+        let Ok(folder) = rustix::fs::openat(&objects, &first, directory, Mode::empty()) else { continue };
+        let target = to.join("objects").join(&first);
+        create_directory(&target).map_err(io::Error::other)?;
+        for rest in hex_names(&folder, &[38, 62])? {
+            let Ok(file) = rustix::fs::openat(&folder, &rest, object, Mode::empty()).map(File::from) else { continue };
+            if file.metadata()?.is_file() {
+                let mut copy = File::create_new(target.join(&rest))?;
+                io::copy(&mut file.take(capture::MAX_FILE_BYTES), &mut copy)?;
+                copy.sync_all()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The names in a directory that are hexadecimal digits, so many.
+fn hex_names(directory: &OwnedFd, lengths: &[usize]) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if lengths.contains(&name.len()) && name.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+            names.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    Ok(names)
 }
 
 impl Accepted {

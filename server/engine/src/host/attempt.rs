@@ -169,11 +169,14 @@ fn count(ended: &[Process]) -> u32 {
 async fn capture(host: &mut Host, dead: VerifiedDead, tree: TreeRecord, work: &mut Work) -> Result<(), HostError> {
     let (env, spec, places) = (host.env().clone(), host.spec().clone(), host.places());
     let leftovers = host.take_leftovers();
+    let accepted = host.state().accepted.is_some();
     let captured = host
         .away(move || -> Result<_, Failure> {
             let git = Git::find(&env)?;
             leftovers::remove_empty(&tree, &leftovers);
-            let captured = git.capture(&dead, &places, &spec.repository, &spec.base, &tree);
+            let captured = git
+                .renew_accepted(&places, &spec.repository, &spec.base, accepted)
+                .and_then(|()| git.capture(&dead, &places, &spec.repository, &spec.base, &tree));
             captured.map_err(|error| error.into_failure(Stage::Capture))
         })
         .await?;

@@ -12,12 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use pactify_core::change::Entry;
 use pactify_core::change::group::GroupId;
 use pactify_core::change::plan::{CheckedPlan, Selection};
+use pactify_core::failure::{Conflict, ConflictKind};
 use pactify_core::job::RepositoryRecord;
 use pactify_core::job::event::Known;
 use pactify_core::job::outcome::Disposition;
 use pactify_core::path::PathName;
 use pactify_core::protocol::{Applied, ApplyParams};
-use pactify_core::{AbsPath, Failure, FailureCode, JobId, ObjectId, RepoPath};
+use pactify_core::{AbsPath, Failure, FailureCode, JobId, ObjectId, RepoPath, display};
 
 use super::dispose::BUSY;
 use super::offer::{Chosen, Offer};
@@ -107,21 +108,49 @@ impl Jobs {
 
     /// Takes interrupted applies back, and records completed ones.
     pub(super) fn settle(&self, journal: &mut Journal, lock: &RepositoryLock) -> Result<(), Failure> {
+        let mut left = Vec::new();
+        let mut kept = String::new();
         for repaired in apply::recover(lock)? {
             tracing::warn!(apply = %repaired.apply, left = repaired.rolled_back.left.len(), "an interrupted apply was taken back");
+            if let Some(stage) = repaired.kept {
+                kept = format!(" (the contents from before are in {})", stage.display());
+            }
+            let why = "you edited it after an apply that was interrupted: it was left as it is";
+            left.extend(
+                repaired.rolled_back.left.iter().map(|path| Conflict::new(path, ConflictKind::ContentDiffers, why)),
+            );
         }
-        self.record_finished(journal, lock)
+        self.record_finished(journal, lock)?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        let message =
+            format!("an interrupted apply was taken back, but for {} path(s) that you edited{kept}", left.len());
+        let next = "look at these paths, then run the command again: it goes on from what is there";
+        Err(Failure::new(FailureCode::ApplyConflict, display::neutral(&message), next).with_conflicts(left))
     }
 
     /// Deletes what was kept for undoing the job's applies. What cannot be deleted stays, and is in nobody's way.
-    pub(super) fn forget_applies(&self, repository: &RepositoryRecord, journal: &Journal, job: &JobId) {
-        let forgotten = RepositoryLock::acquire(self.store(), repository, BUSY).and_then(|lock| {
-            (1..=journal.state().applies)
-                .try_for_each(|number| apply::forget(&lock, &ApplyId { job: job.clone(), number }))
-        });
+    ///
+    /// # Errors
+    /// When somebody else works in the repository for too long; nothing is deleted then.
+    pub(super) fn forget_applies(
+        &self,
+        repository: &RepositoryRecord,
+        journal: &Journal,
+        job: &JobId,
+    ) -> Result<(), Failure> {
+        let applies = journal.state().applies;
+        if applies == 0 {
+            return Ok(());
+        }
+        let lock = RepositoryLock::acquire(self.store(), repository, BUSY)?;
+        let forgotten =
+            (1..=applies).try_for_each(|number| apply::forget(&lock, &ApplyId { job: job.clone(), number }));
         if let Err(error) = forgotten {
             tracing::warn!(%job, %error, "old contents of a discarded job's applies are kept");
         }
+        Ok(())
     }
 
     /// Records applies that were completed, or taken back, by a process that ended before it could.

@@ -78,20 +78,21 @@ impl Jobs {
     /// Gives a result up and removes the job's tree. The record and the captured result stay.
     pub fn discard(&self, job: &JobId) -> Result<JobMoved, Failure> {
         let mut journal = self.own(job, "discard")?;
+        let repository = journal.spec().repository.clone();
         if journal.state().disposition != Disposition::Discarded {
             let attempt = self.last_attempt(&journal)?;
-            let repository = self.store().job(job)?.spec()?.repository.clone();
             self.settle_applies(&repository, &mut journal)?;
             let trash = Trash::open(self.store().home())?;
             self.take_tree(&journal, &trash)?;
             self.release(&journal, &Places::from(journal.lock().job()))?;
             trash.take(&journal.lock().job().path().join(fingerprint::DIRECTORY))?;
             journal.append(self.env().now(), attempt, Known::Discarded)?;
-            self.forget_applies(&repository, &journal, job);
             self.remove_patch_file(job)?;
             // What cannot be unlinked stays in the trash, out of everybody's way.
             trash.empty()?;
         }
+        // Also of a discard that did not come to this.
+        self.forget_applies(&repository, &journal, job)?;
         drop(journal);
         self.moved(job)
     }

@@ -137,7 +137,7 @@ impl Jobs {
         }
         // The record is the last to go: as long as it is there, whoever is interrupted here can go on.
         self.release(&journal, &Places::from(journal.lock().job()))?;
-        self.forget_applies(&repository, &journal, job);
+        self.forget_applies(&repository, &journal, job)?;
         self.remove_patch_file(job)?;
         trash.take(journal.lock().job().path())?;
         Ok(())
