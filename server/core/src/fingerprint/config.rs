@@ -212,8 +212,8 @@ const DANGEROUS: &[&str] = &[
     "init.templatedir",
     "instaweb.*",
     "interactive.difffilter",
-    "lfs.customtransfer.*",
-    "lfs.customtransfer.*.*",
+    "lfs.*.*",
+    "lfs.standalonetransferagent",
     "lfs.url",
     "man.*.cmd",
     "man.*.path",
@@ -243,6 +243,9 @@ const DANGEROUS: &[&str] = &[
     "web.browser",
 ];
 
+/// Keys among [`ORDINARY`] that say where a later push goes.
+const NOTABLE: &[&str] = &["branch.*.pushremote"];
+
 /// Keys that ordinary work changes and that can do nothing.
 const ORDINARY: &[&str] = &["advice.*", "branch.*.*", "color.*", "color.*.*", "column.*", "gui.*"];
 
@@ -250,6 +253,8 @@ const ORDINARY: &[&str] = &["advice.*", "branch.*.*", "color.*", "color.*.*", "c
 pub fn weight(key: &str) -> Weight {
     if DANGEROUS.iter().any(|pattern| matches(pattern, key)) {
         Weight::Dangerous
+    } else if NOTABLE.iter().any(|pattern| matches(pattern, key)) {
+        Weight::Notable
     } else if ORDINARY.iter().any(|pattern| matches(pattern, key)) {
         Weight::Ordinary
     } else {
@@ -355,7 +360,14 @@ mod tests {
             ("alias.st", W::Dangerous),
             ("credential.helper", W::Dangerous),
             ("remote.origin.url", W::Dangerous),
+            ("lfs.customtransfer.any.path", W::Dangerous),
+            ("lfs.customtransfer.any.name.path", W::Dangerous),
+            ("lfs.extension.x.clean", W::Dangerous),
+            ("lfs.https://evil/x.y.access", W::Dangerous),
+            ("lfs.standalonetransferagent", W::Dangerous),
             ("remote.origin.fetch", W::Notable),
+            ("remote.pushdefault", W::Notable),
+            ("branch.main.pushremote", W::Notable),
             ("core.excludesfile", W::Notable),
             ("something.new", W::Notable),
             ("branch.main.remote", W::Ordinary),
