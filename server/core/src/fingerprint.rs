@@ -117,6 +117,8 @@ pub enum Difference {
         name: RepoPath,
         /// Why.
         why: String,
+        /// Whether it could be compared before: then anything can hide there now.
+        fresh: bool,
     },
 }
 
@@ -168,7 +170,10 @@ pub fn differences(before: &SharedState, after: &SharedState) -> Vec<Difference>
     }
     stash(before, after, &mut found);
     let gaps = before.gaps.iter().chain(&after.gaps).collect::<BTreeMap<_, _>>();
-    found.extend(gaps.into_iter().map(|(name, why)| Difference::Gap { name: name.clone(), why: why.clone() }));
+    found.extend(gaps.into_iter().map(|(name, why)| {
+        let fresh = !before.gaps.contains_key(name);
+        Difference::Gap { name: name.clone(), why: why.clone(), fresh }
+    }));
     found
 }
 

@@ -158,9 +158,30 @@ fn a_registration_comes_and_goes_as_one() {
 #[test]
 fn what_was_not_seen_is_never_unchanged() {
     let gap = "Notable hooks: could not be compared: permission denied";
-    check(&["hooks/a ! x"], &["gap hooks"], &[gap]);
     check(&["gap hooks"], &["hooks/a ! x"], &[gap]);
     check(&["gap hooks"], &["gap hooks"], &[gap]);
+}
+
+#[test]
+fn what_can_no_longer_be_seen_weighs_what_could_hide_there() {
+    for (name, weight) in [
+        ("git directory", "Dangerous"),
+        ("hooks", "Dangerous"),
+        ("hooks/pre-commit", "Dangerous"),
+        ("hooks/a/b/exclude", "Dangerous"),
+        ("config", "Dangerous"),
+        ("config.worktree", "Dangerous"),
+        ("info/attributes", "Dangerous"),
+        ("modules/m", "Dangerous"),
+        ("worktrees", "Dangerous"),
+        ("info/exclude", "Notable"),
+        ("refs/heads/main", "Notable"),
+        ("packed-refs", "Notable"),
+        ("logs/refs/stash", "Notable"),
+    ] {
+        let expected = format!("{weight} {name}: could not be compared: permission denied");
+        check(&[], &[&format!("gap {name}")], &[&expected]);
+    }
 }
 
 #[test]

@@ -93,9 +93,9 @@ pub fn weigh(id: String, difference: &Difference, moved: impl FnOnce() -> Move) 
             };
             (Weight::Notable, "stash".to_owned(), what, !missing.is_empty())
         }
-        Difference::Gap { name, why } => {
+        Difference::Gap { name, why, fresh } => {
             let what = format!("could not be compared: {}", headline(why, 200));
-            (Weight::Notable, name.display(), what, false)
+            (if *fresh { of_gap(name) } else { Weight::Notable }, name.display(), what, false)
         }
     };
     OutsideChange { id, weight, place, what, restorable, restored: false }
@@ -148,6 +148,15 @@ fn of_file(name: &RepoPath) -> Weight {
         // Attributes name filters; a whole configuration, or a file that one includes, can name anything; `commondir` and
         // `gitdir` lead git elsewhere; old-fashioned remotes are addresses.
         _ => Weight::Dangerous,
+    }
+}
+
+/// The worst that can hide where nobody can look any more.
+fn of_gap(name: &RepoPath) -> Weight {
+    match name.components().next() {
+        Some(b"refs" | b"packed-refs" | b"reftable" | b"logs" | b"objects") => Weight::Notable,
+        _ if name.components().any(|part| part == b"hooks") => Weight::Dangerous,
+        _ => of_file(name).min(Weight::Notable),
     }
 }
 

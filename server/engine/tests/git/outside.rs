@@ -382,6 +382,27 @@ fn links_lead_nowhere_and_pipes_are_not_waited_for() {
 }
 
 #[test]
+fn what_is_too_large_or_too_deep_to_be_looked_at_is_dangerous() {
+    let fixture = repository();
+    let git = fixture.repo.join(".git");
+    let watched = Watched::begin(&fixture);
+    hook(&git.join("hooks/pre-commit"));
+    for padded in ["hooks/pre-commit", "config"] {
+        fs::OpenOptions::new().write(true).open(git.join(padded)).unwrap().set_len(70 << 20).unwrap();
+    }
+    let deep = format!("hooks{}", "/d".repeat(13));
+    fs::create_dir_all(git.join(&deep)).unwrap();
+    assert_eq!(
+        watched.changes(),
+        [
+            "Dangerous config: could not be compared: it has more than 64 MiB".to_owned(),
+            format!("Dangerous {deep}: could not be compared: it is too deep"),
+            "Dangerous hooks/pre-commit: could not be compared: it has more than 64 MiB".to_owned(),
+        ]
+    );
+}
+
+#[test]
 fn the_whole_directory_gone_is_not_unchanged() {
     let fixture = repository();
     let watched = Watched::begin(&fixture);
