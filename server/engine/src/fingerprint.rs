@@ -11,7 +11,7 @@ pub mod restore;
 pub mod shared;
 
 use pactify_core::fingerprint::weigh::{self, Move};
-use pactify_core::fingerprint::{Difference, OutsideChange, RefValue, SharedState, differences};
+use pactify_core::fingerprint::{Difference, OutsideChange, RefValue, SharedState, Weight, differences};
 use pactify_core::job::JobSpec;
 use pactify_core::{AbsPath, AttemptNo, Failure, FailureCode, RepoPath};
 
@@ -41,6 +41,8 @@ pub struct Outside {
     pub changes: Vec<OutsideChange>,
     /// How many more there are.
     pub more: u64,
+    /// How many of those are dangerous.
+    pub more_dangerous: u64,
     /// The digest of the record of before.
     pub before: String,
     /// And of the one of after.
@@ -123,8 +125,9 @@ impl<'a> Watch<'a> {
         let mut changes: Vec<_> = weighed.collect();
         changes.sort_by_key(|change| change.weight);
         let more = changes.len().saturating_sub(NAMED) as u64;
-        changes.truncate(NAMED);
-        Ok(Some(Outside { changes, more, before: before_digest, after: after_digest }))
+        let cut = changes.split_off(changes.len().min(NAMED));
+        let more_dangerous = cut.iter().filter(|change| change.weight == Weight::Dangerous).count() as u64;
+        Ok(Some(Outside { changes, more, more_dangerous, before: before_digest, after: after_digest }))
     }
 
     fn look(&self, before: Option<&SharedState>) -> Result<SharedState, FingerprintError> {

@@ -226,6 +226,9 @@ pub enum Known {
         /// How many more changes there are.
         #[serde(default, skip_serializing_if = "is_zero")]
         more: u64,
+        /// How many of those are dangerous.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        more_dangerous: u64,
         /// The digest of the record of before.
         before: String,
         /// The digest of the record of after.

@@ -115,6 +115,8 @@ pub struct OutsideSeen {
     pub changes: Vec<OutsideChange>,
     /// How many more there are.
     pub more: u64,
+    /// How many of those are dangerous. They have no names, so they cannot be put back, only confirmed.
+    pub more_dangerous: u64,
     /// The digest of the record of before.
     pub before: String,
     /// And of the one of after.
@@ -277,10 +279,15 @@ impl JobState {
         changes
     }
 
-    /// Whether something dangerous changed outside the tree and was not put back.
+    /// Whether something dangerous changed outside the tree and was not put back, named or not.
     pub fn has_danger_outside(&self) -> bool {
         let dangerous = |change: &OutsideChange| change.weight == Weight::Dangerous && !change.restored;
-        self.outside_changes().iter().any(dangerous)
+        self.unnamed_danger_outside() > 0 || self.outside_changes().iter().any(dangerous)
+    }
+
+    /// How many dangerous changes outside the tree were too many to be named.
+    pub fn unnamed_danger_outside(&self) -> u64 {
+        self.outside.iter().map(|seen| seen.more_dangerous).fold(0, u64::saturating_add)
     }
 
     /// The disposition of a result that nobody applied whole.
@@ -365,10 +372,11 @@ impl JobState {
             Known::OutsideRecorded { digest } => {
                 self.watched = Some(Watched { of: record.attempt, digest: digest.clone() });
             }
-            Known::OutsideChanges { of, changes, more, before, after } => {
+            Known::OutsideChanges { of, changes, more, more_dangerous, before, after } => {
                 self.watched = None;
-                let (before, after) = (before.clone(), after.clone());
-                self.outside.push(OutsideSeen { of: *of, changes: changes.clone(), more: *more, before, after });
+                let (changes, before, after) = (changes.clone(), before.clone(), after.clone());
+                let (of, more, more_dangerous) = (*of, *more, *more_dangerous);
+                self.outside.push(OutsideSeen { of, changes, more, more_dangerous, before, after });
             }
             Known::OutsideRestored { ids } => self.put_back.extend(ids.iter().cloned()),
             Known::Notice { text, .. } => {

@@ -64,7 +64,7 @@ pub(super) async fn end(host: &mut Host) -> Result<(), HostError> {
 }
 
 fn tell(host: &mut Host, of: AttemptNo, outside: Outside) -> Result<(), HostError> {
-    let Outside { changes, more, before, after } = outside;
+    let Outside { changes, more, more_dangerous, before, after } = outside;
     let mut text = words::outside(&changes, more);
     let id = match changes.iter().map(|change| change.weight).min() {
         Some(Weight::Ordinary) | None => "outsideOrdinary",
@@ -73,6 +73,6 @@ fn tell(host: &mut Host, of: AttemptNo, outside: Outside) -> Result<(), HostErro
             "outsideChanges"
         }
     };
-    host.record(Known::OutsideChanges { of, changes, more, before, after })?;
+    host.record(Known::OutsideChanges { of, changes, more, more_dangerous, before, after })?;
     host.record(Known::Notice { id: id.to_owned(), text })
 }

@@ -55,7 +55,11 @@ pub(super) fn refuse_unless_settled(journal: &Journal, params: &ApplyParams) -> 
     }
     let changes = journal.state().outside_changes();
     let dangerous = |change: &&OutsideChange| change.weight == Weight::Dangerous && !change.restored;
-    let named: Vec<_> = changes.iter().filter(dangerous).take(3).map(|change| change.place.as_str()).collect();
+    let mut named: Vec<_> = changes.iter().filter(dangerous).take(3).map(|change| change.place.clone()).collect();
+    let unnamed = journal.state().unnamed_danger_outside();
+    if unnamed > 0 {
+        named.push(format!("{unnamed} that are not named, because there were too many"));
+    }
     let id = journal.lock().job().id();
     Err(Failure::new(
         FailureCode::OutsideNotConfirmed,

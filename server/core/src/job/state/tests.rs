@@ -241,3 +241,28 @@ fn an_apply_that_wrote_nothing_is_none_to_take_back() {
         JobState::fold(&journal([(1, started(AttemptReason::Run)), (1, ended(Outcome::Succeeded)), (1, applied(1))]));
     assert_eq!((state.applies, state.standing), (1, vec![]));
 }
+
+#[test]
+fn dangerous_changes_outside_that_were_not_named_outlive_those_put_back() {
+    let change = || {
+        let fields = serde_json::json!({
+            "id": "1-1", "weight": "dangerous", "place": "hooks/x", "what": "is new", "restorable": true,
+        });
+        serde_json::from_value(fields).unwrap()
+    };
+    let changes = |unnamed| Known::OutsideChanges {
+        of: crate::AttemptNo::FIRST,
+        changes: vec![change()],
+        more: unnamed,
+        more_dangerous: unnamed,
+        before: "b".to_owned(),
+        after: "a".to_owned(),
+    };
+    for (unnamed, left) in [(0, false), (1, true)] {
+        let mut events = vec![(1, started(AttemptReason::Run)), (1, launched()), (1, changes(unnamed))];
+        events.push((1, ended(Outcome::Succeeded)));
+        assert!(JobState::fold(&journal(events.clone())).has_danger_outside());
+        events.push((1, Known::OutsideRestored { ids: vec!["1-1".to_owned()] }));
+        assert_eq!(JobState::fold(&journal(events)).has_danger_outside(), left, "{unnamed}");
+    }
+}
