@@ -235,6 +235,28 @@ fn a_worktree_s_registration_comes_back_with_its_index() {
 }
 
 #[test]
+fn what_lies_where_a_registration_is_put_together_is_left_alone() {
+    let fixture = repository();
+    let (git, other, victim) =
+        (fixture.repo.join(".git"), fixture.root.join("other"), fixture.root.join("victim/sparse-checkout"));
+    fixture.plain(&fixture.repo, &["worktree", "add", "-q", "-b", "topic", other.to_str().unwrap()]);
+    write(&git.join("worktrees/other/info/sparse-checkout"), "/*\n");
+    write(&victim, "theirs\n");
+    let watched = Watched::begin(&fixture);
+    fs::remove_dir_all(git.join("worktrees")).unwrap();
+    write(&git.join("pactify-restore/HEAD"), "theirs\n");
+    symlink(victim.parent().unwrap(), git.join("pactify-restore/info")).unwrap();
+    let outside = watched.end().unwrap();
+    let refused = watched.restore(&outside);
+    assert_eq!(refused, ["pactify-restore is in the way in the git directory: remove it first"]);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "theirs\n");
+    assert!(git.join("pactify-restore/HEAD").exists());
+    fs::remove_dir_all(git.join("pactify-restore")).unwrap();
+    assert_eq!(watched.restore(&outside), Vec::<String>::new());
+    assert_eq!(fs::read_to_string(git.join("worktrees/other/info/sparse-checkout")).unwrap(), "/*\n");
+}
+
+#[test]
 fn the_person_s_own_work_is_ordinary() {
     let fixture = repository();
     fixture.plain(&fixture.repo, &["branch", "side"]);
@@ -400,6 +422,17 @@ fn what_is_too_large_or_too_deep_to_be_looked_at_is_dangerous() {
             "Dangerous hooks/pre-commit: could not be compared: it has more than 64 MiB".to_owned(),
         ]
     );
+}
+
+#[test]
+fn dangerous_changes_that_are_not_named_are_counted() {
+    let fixture = repository();
+    let watched = Watched::begin(&fixture);
+    for number in 0..203 {
+        hook(&fixture.repo.join(format!(".git/hooks/x{number}")));
+    }
+    let outside = watched.end().unwrap();
+    assert_eq!((outside.changes.len(), outside.more, outside.more_dangerous), (200, 3, 3));
 }
 
 #[test]

@@ -19,6 +19,9 @@ use crate::disk::{DIRECTORY, SAFE};
 /// Contents are kept up to this size, and compared by digest beyond.
 const KEEP: u64 = 1 << 20;
 
+/// Where a directory is put together before it gets its name.
+const ASIDE: &str = "pactify-restore";
+
 /// How directories are made on the way, as git makes its own.
 const DIRECTORY_MODE: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
 
@@ -94,24 +97,30 @@ impl Files {
         if self.holds(path, contents) {
             return Verdict::Already;
         }
-        let aside = c"pactify-restore";
-        let made = rustix::fs::mkdirat(&self.0, aside, DIRECTORY_MODE).and_then(|()| {
-            let directory = rustix::fs::openat(&self.0, aside, DIRECTORY, Mode::empty())?;
-            contents.iter().try_for_each(|(name, content)| create(&directory, name, content))
-        });
+        let opened = rustix::fs::mkdirat(&self.0, ASIDE, DIRECTORY_MODE)
+            .and_then(|()| rustix::fs::openat(&self.0, ASIDE, DIRECTORY, Mode::empty()));
+        let aside = match opened {
+            Ok(aside) => aside,
+            // Not ours to clean up: nobody knows what is in it.
+            Err(Errno::EXIST) => {
+                return Verdict::refused(format!("{ASIDE} is in the way in the git directory: remove it first"));
+            }
+            Err(errno) => return refusal(errno),
+        };
+        let made = contents.iter().try_for_each(|(name, content)| create(&aside, name, content));
         let verdict = match (made, self.directory(path.parent().as_ref())) {
             (Err(errno), _) => refusal(errno),
             (Ok(()), Err(verdict)) => verdict,
             (Ok(()), Ok(parent)) => {
                 let name = OsStr::from_bytes(path.file_name());
-                match rustix::fs::renameat_with(&self.0, aside, &parent, name, RenameFlags::NOREPLACE) {
+                match rustix::fs::renameat_with(&self.0, ASIDE, &parent, name, RenameFlags::NOREPLACE) {
                     Ok(()) => return Verdict::PutBack(note),
                     Err(Errno::EXIST | Errno::NOTEMPTY) => Verdict::refused("it is there again"),
                     Err(errno) => refusal(errno),
                 }
             }
         };
-        self.remove_aside(contents);
+        self.remove_aside(&aside, contents);
         verdict
     }
 
@@ -124,16 +133,17 @@ impl Files {
         })
     }
 
-    fn remove_aside(&self, contents: &[(Vec<u8>, Vec<u8>)]) {
-        let aside = c"pactify-restore";
-        let Ok(directory) = rustix::fs::openat(&self.0, aside, DIRECTORY, Mode::empty()) else { return };
+    /// Removes what [`Self::put_directory`] made, in the directory that it made.
+    fn remove_aside(&self, aside: &OwnedFd, contents: &[(Vec<u8>, Vec<u8>)]) {
         for (name, _) in contents {
-            let _ = rustix::fs::unlinkat(&directory, OsStr::from_bytes(name), AtFlags::empty());
-            if let Some(slash) = name.iter().position(|byte| *byte == b'/') {
-                let _ = rustix::fs::unlinkat(&directory, OsStr::from_bytes(&name[..slash]), AtFlags::REMOVEDIR);
+            let (folder, last) = split(name);
+            let Ok(directory) = open_folder(aside, folder) else { continue };
+            let _ = rustix::fs::unlinkat(&directory, OsStr::from_bytes(last), AtFlags::empty());
+            if let Some(folder) = folder {
+                let _ = rustix::fs::unlinkat(aside, OsStr::from_bytes(folder), AtFlags::REMOVEDIR);
             }
         }
-        let _ = rustix::fs::unlinkat(&self.0, aside, AtFlags::REMOVEDIR);
+        let _ = rustix::fs::unlinkat(&self.0, ASIDE, AtFlags::REMOVEDIR);
     }
 
     fn is_absent(&self, path: &RepoPath) -> bool {
@@ -214,17 +224,31 @@ impl Drop for Lock {
 }
 
 fn create(directory: &OwnedFd, name: &[u8], content: &[u8]) -> Result<(), Errno> {
-    if let Some(slash) = name.iter().position(|byte| *byte == b'/') {
-        match rustix::fs::mkdirat(directory, OsStr::from_bytes(&name[..slash]), DIRECTORY_MODE) {
+    let (folder, last) = split(name);
+    if let Some(folder) = folder {
+        match rustix::fs::mkdirat(directory, OsStr::from_bytes(folder), DIRECTORY_MODE) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
     }
+    let directory = open_folder(directory, folder)?;
     let flags = SAFE | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let mode = Mode::from_raw_mode(0o644);
-    let mut file = File::from(rustix::fs::openat(directory, OsStr::from_bytes(name), flags, mode)?);
+    let mut file = File::from(rustix::fs::openat(&directory, OsStr::from_bytes(last), flags, mode)?);
     let written = file.write_all(content).and_then(|()| file.sync_all());
     written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// The folder that a file of a registration is in, if it is in one, and its name there.
+fn split(name: &[u8]) -> (Option<&[u8]>, &[u8]) {
+    match name.iter().position(|byte| *byte == b'/') {
+        Some(slash) => (Some(&name[..slash]), &name[slash + 1..]),
+        None => (None, name),
+    }
+}
+
+fn open_folder(directory: &OwnedFd, folder: Option<&[u8]>) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(directory, OsStr::from_bytes(folder.unwrap_or(b".")), DIRECTORY, Mode::empty())
 }
 
 fn refusal(errno: Errno) -> Verdict {
