@@ -193,6 +193,24 @@ fn what_the_person_set_meanwhile_stays() {
 }
 
 #[test]
+fn what_is_put_back_stays_as_private_as_it_was() {
+    let fixture = repository();
+    let (config, edited) = (fixture.repo.join(".git/config"), fixture.repo.join(".git/hooks/pre-commit"));
+    hook(&edited);
+    for (path, mode) in [(&config, 0o600), (&edited, 0o700)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let watched = Watched::begin(&fixture);
+    fixture.plain(&fixture.repo, &["config", "core.fsmonitor", "/tmp/evil"]);
+    write(&edited, "evil\n");
+    fs::set_permissions(&edited, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(watched.restore(&watched.end().unwrap()), Vec::<String>::new());
+    for (path, mode) in [(&config, 0o600), (&edited, 0o700)] {
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, mode, "{path:?}");
+    }
+}
+
+#[test]
 fn what_was_changed_again_or_is_locked_is_left_alone() {
     let fixture = repository();
     let git = fixture.repo.join(".git");

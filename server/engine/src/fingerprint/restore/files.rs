@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use pactify_core::RepoPath;
 use pactify_core::fingerprint::Item;
 use pactify_core::job::RepositoryRecord;
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::super::shared::{item, open_below, open_top};
@@ -175,10 +175,21 @@ impl Lock {
         item(&self.directory, &self.name, KEEP).map_err(|error| Verdict::refused(format!("it cannot be read: {error}")))
     }
 
+    /// The permissions of what replaces the file: those that it has, as far as they go with being a program or not.
+    fn mode(&self, executable: bool) -> Mode {
+        let name = OsStr::from_bytes(&self.name);
+        let mode = match rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => stat.st_mode & 0o777,
+            _ => 0o644,
+        };
+        let mode = if executable { mode | (mode & 0o444) >> 2 } else { mode & !0o111 };
+        Mode::from_raw_mode(mode)
+    }
+
     /// Replaces the file.
     pub(super) fn write(mut self, content: &[u8], executable: bool) -> Verdict {
         let Some(mut file) = self.file.take() else { return Verdict::refused("it is not locked") };
-        let mode = Mode::from_raw_mode(if executable { 0o755 } else { 0o644 });
+        let mode = self.mode(executable);
         let written = file
             .write_all(content)
             .and_then(|()| Ok(rustix::fs::fchmod(&file, mode)?))
