@@ -30,7 +30,13 @@ const KEPT: u64 = 32 << 20;
 /// A larger file is not read.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// More files, or refs, than are looked at.
+/// Contents read altogether, whether they are kept or not.
+const MOST_READ: u64 = 256 << 20;
+
+/// A larger file is no ref.
+const MOST_REF: u64 = 4096;
+
+/// More files and directories, or refs, than are looked at.
 const MOST_ITEMS: usize = 50_000;
 const MOST_REFS: usize = 1_000_000;
 
@@ -70,7 +76,8 @@ impl Subject<'_> {
         scratch: &Scratch,
         before: Option<&SharedState>,
     ) -> Result<SharedState, FingerprintError> {
-        let mut reader = Reader { subject: *self, before, state: SharedState::default(), kept: 0 };
+        let mut reader =
+            Reader { subject: *self, before, state: SharedState::default(), kept: 0, read: 0, looked: 0, spent: false };
         match open_top(self.repository) {
             Ok(top) => reader.everything(&top, git, scratch)?,
             Err(error) => reader.gap(b".", error.to_string()),
@@ -128,15 +135,26 @@ pub(super) fn item(directory: impl AsFd, name: &[u8], keep: u64) -> io::Result<O
         FileType::Socket => return special("socket"),
         _ => return special("device"),
     }
+    let too_large = || io::Error::other(format!("it has more than {} MiB", MOST_BYTES >> 20));
+    if stat.st_size as u64 > MOST_BYTES {
+        return Err(too_large());
+    }
     let file = open_file(directory, name)?;
     let mut content = Vec::new();
     file.take(MOST_BYTES + 1).read_to_end(&mut content)?;
     let size = content.len() as u64;
     if size > MOST_BYTES {
-        return Err(io::Error::other(format!("it has more than {} MiB", MOST_BYTES >> 20)));
+        return Err(too_large());
     }
     let (digest, executable) = (hash::digest(&content), stat.st_mode & 0o111 != 0);
     Ok(Some(Item::File { executable, size, digest, content: (size <= keep).then_some(content) }))
+}
+
+/// How much there is to read at `name`, if anything is there.
+fn size(directory: impl AsFd, name: &[u8]) -> Option<u64> {
+    let stat = rustix::fs::statat(directory, OsStr::from_bytes(name), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    Some(if is_file { stat.st_size as u64 } else { 0 })
 }
 
 fn open_file(directory: impl AsFd, name: &[u8]) -> io::Result<File> {
@@ -152,7 +170,14 @@ struct Reader<'a> {
     subject: Subject<'a>,
     before: Option<&'a SharedState>,
     state: SharedState,
+    /// Bytes of contents that are kept.
     kept: u64,
+    /// Bytes that were read.
+    read: u64,
+    /// Files and directories that were looked at.
+    looked: usize,
+    /// Whether there is more than is looked at. No other file is then.
+    spent: bool,
 }
 
 /// What a directory holds.
@@ -195,6 +220,9 @@ impl Reader<'_> {
     }
 
     fn modules(&mut self, top: &OwnedFd, path: &[u8], depth: usize) {
+        if !self.spend(0) {
+            return;
+        }
         for entry in self.entries(top, path, depth) {
             let entry_path = below(path, &entry.name);
             let inside = if entry.is_directory { self.entries(top, &entry_path, depth + 1) } else { Vec::new() };
@@ -225,7 +253,8 @@ impl Reader<'_> {
     /// Whether a registration is that of a job's tree.
     fn is_ours(&self, top: &OwnedFd, path: &[u8]) -> bool {
         let directory = RepoPath::new(path).ok().and_then(|path| open_below(top, Some(&path)).ok());
-        let leads = directory.and_then(|directory| item(&directory, b"gitdir", KEPT_FILE).ok().flatten());
+        let leads = directory.filter(|directory| size(directory, b"gitdir").is_some_and(|size| size <= KEPT_FILE));
+        let leads = leads.and_then(|directory| item(&directory, b"gitdir", KEPT_FILE).ok().flatten());
         let Some(Item::File { content: Some(leads), .. }) = leads else { return false };
         std::path::Path::new(OsStr::from_bytes(&leads)).starts_with(self.subject.jobs.as_path())
     }
@@ -246,6 +275,21 @@ impl Reader<'_> {
     fn file(&mut self, opened: &OwnedFd, directory: &[u8], name: &[u8]) {
         let path = below(directory, name);
         let keep = KEPT_FILE.min(KEPT - self.kept);
+        let size = size(opened, name);
+        // An index is never compared, so one that is too large to be kept need not be read.
+        if name == b"index" && size.is_some_and(|size| size > keep) {
+            return;
+        }
+        if let Some(size) = size
+            && !self.spend(if size > MOST_BYTES { 0 } else { size })
+        {
+            let was_there =
+                |before: &SharedState| RepoPath::new(&path[..]).is_ok_and(|path| before.items.contains_key(&path));
+            if self.before.is_some_and(was_there) {
+                self.gap(&path, "there is too much beside it".to_owned());
+            }
+            return;
+        }
         match item(opened, name, keep) {
             Ok(None) => {}
             Ok(Some(item)) => self.keep(&path, item),
@@ -253,10 +297,21 @@ impl Reader<'_> {
         }
     }
 
-    fn keep(&mut self, path: &[u8], item: Item) {
-        if self.state.items.len() >= MOST_ITEMS {
-            return self.gap(b".", format!("it has more than {MOST_ITEMS} files of this kind"));
+    /// Takes what looking at one more thing costs from what may be looked at; or says that there is too much.
+    fn spend(&mut self, bytes: u64) -> bool {
+        if !self.spent && (self.looked >= MOST_ITEMS || self.read + bytes > MOST_READ) {
+            self.spent = true;
+            let mebibytes = MOST_READ >> 20;
+            self.gap(b".", format!("more than {MOST_ITEMS} files, or {mebibytes} MiB, steer git there"));
         }
+        if !self.spent {
+            self.looked += 1;
+            self.read += bytes;
+        }
+        !self.spent
+    }
+
+    fn keep(&mut self, path: &[u8], item: Item) {
         if let Item::File { content: Some(content), .. } = &item {
             self.kept += content.len() as u64;
         }
@@ -267,6 +322,9 @@ impl Reader<'_> {
 
     /// Every file below a directory.
     fn tree(&mut self, top: &OwnedFd, path: &[u8], depth: usize) {
+        if !self.spend(0) {
+            return;
+        }
         let entries = self.entries(top, path, depth);
         let Some(opened) = RepoPath::new(path).ok().and_then(|path| open_below(top, Some(&path)).ok()) else { return };
         for entry in entries {
@@ -392,7 +450,10 @@ impl Reader<'_> {
     }
 
     fn loose_ref(&mut self, directory: &OwnedFd, name: RepoPath) {
-        let value = match item(directory, name.file_name(), 4096) {
+        if size(directory, name.file_name()).is_some_and(|size| size > MOST_REF) {
+            return self.insert_ref(name, RefValue::Broken("a large file".to_owned()));
+        }
+        let value = match item(directory, name.file_name(), MOST_REF) {
             Ok(None) => return,
             Ok(Some(Item::File { content: Some(text), .. })) => refs::loose(&text),
             Ok(Some(Item::Link { target })) => refs::loose(&[b"ref: ", &target[..]].concat()),
@@ -490,11 +551,15 @@ fn is_lasting(name: &RepoPath) -> bool {
 
 /// Copies of a stack's tables, by name.
 fn copies(directory: &OwnedFd) -> io::Result<Vec<(String, Vec<u8>)>> {
-    let mut copies = Vec::new();
+    let (mut copies, mut read) = (Vec::new(), 0_u64);
     for entry in list(directory)? {
         let Ok(name) = String::from_utf8(entry.name.clone()) else { continue };
         if name.ends_with(".lock") {
             continue;
+        }
+        read = read.saturating_add(size(directory, &entry.name).unwrap_or(0));
+        if read > MOST_READ {
+            return Err(io::Error::other(format!("it has more than {} MiB", MOST_READ >> 20)));
         }
         if let Some(Item::File { content: Some(content), .. }) = item(directory, &entry.name, MOST_BYTES)? {
             copies.push((name, content));

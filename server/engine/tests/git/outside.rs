@@ -454,6 +454,25 @@ fn dangerous_changes_that_are_not_named_are_counted() {
 }
 
 #[test]
+fn more_than_is_read_is_dangerous_and_what_was_there_is_not_said_to_be_gone() {
+    let fixture = repository();
+    let hooks = fixture.repo.join(".git/hooks");
+    hook(&hooks.join("z-mine"));
+    let watched = Watched::begin(&fixture);
+    for number in 0..5 {
+        let file = fs::File::create(hooks.join(format!("a{number}"))).unwrap();
+        file.set_len(60 << 20).unwrap();
+    }
+    hook(&hooks.join("pre-commit"));
+    let changes = watched.changes();
+    let dangerous: Vec<_> = changes.iter().filter(|change| change.starts_with("Dangerous")).collect();
+    assert_eq!(dangerous.len(), changes.len() - 4, "{changes:#?}");
+    assert!(changes.iter().any(|change| change.starts_with("Dangerous git directory: could not be")), "{changes:#?}");
+    assert!(changes.iter().any(|change| change.contains("z-mine: could not be compared")), "{changes:#?}");
+    assert!(!changes.iter().any(|change| change.contains("is gone")), "{changes:#?}");
+}
+
+#[test]
 fn the_whole_directory_gone_is_not_unchanged() {
     let fixture = repository();
     let watched = Watched::begin(&fixture);
