@@ -182,7 +182,7 @@ impl Lock {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => stat.st_mode & 0o777,
             _ => 0o644,
         };
-        let mode = if executable { mode | (mode & 0o444) >> 2 } else { mode & !0o111 };
+        let mode = if executable { mode | ((mode & 0o444) >> 2) } else { mode & !0o111 };
         Mode::from_raw_mode(mode)
     }
 
