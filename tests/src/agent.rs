@@ -34,6 +34,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 pub use step::{Content, Edit, Escape, Escapee, Hex, Name, ScriptError, Step};
 
@@ -77,6 +78,22 @@ impl Default for Profile {
 pub fn prompt(steps: &[Step]) -> String {
     let lines: String = steps.iter().map(|step| format!("{}\n", step.to_json())).collect();
     format!("```agent\n{lines}```\n")
+}
+
+/// A brief with such a block; the steps are given as they are written, in a JSON list.
+///
+/// # Panics
+/// When one of them is no step.
+#[must_use]
+pub fn brief(steps: &Value) -> String {
+    let steps: Vec<Step> = serde_json::from_value(steps.clone()).expect("steps as the agent reads them");
+    format!("Do as you are told.\n\n{}", prompt(&steps))
+}
+
+/// The step that creates or replaces a file, for [`brief`].
+#[must_use]
+pub fn write(path: &str, text: &str) -> Value {
+    json!({"write": {"path": path, "content": text}})
 }
 
 /// Puts an executable `codex` with this profile into `folder`; returns its path.

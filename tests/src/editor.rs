@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use rustix::process::Pid;
 use serde_json::{Value, json};
 
 use crate::agent::{self, Profile, Step};
@@ -140,4 +141,10 @@ pub fn configure(sandbox: &Sandbox, text: &str) -> Result<()> {
 /// The `file:` URI of a path without characters that need escaping.
 pub fn uri(path: &Path) -> String {
     format!("file://{}", path.display())
+}
+
+/// The process whose id an event tells.
+pub fn pid(told: &Value) -> Result<Pid> {
+    let raw = i32::try_from(told.as_i64().context("no pid")?)?;
+    Pid::from_raw(raw).context("pid 0")
 }

@@ -367,6 +367,14 @@ impl Drop for Client {
     }
 }
 
+impl RpcError {
+    /// The stable code of a refusal of pactify; empty where there is none.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        self.data.as_ref().and_then(|data| data["code"].as_str()).unwrap_or_default()
+    }
+}
+
 impl std::fmt::Display for RpcError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "error {}: {}", self.code, self.message)

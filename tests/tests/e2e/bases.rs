@@ -1,15 +1,10 @@
 //! What a job starts from, end to end: a dirty checkout, an unsaved text, and what must not be touched meanwhile.
 
 use anyhow::{Context as _, Result};
-use pactify_tests::agent::{Step, prompt};
+use pactify_tests::agent::brief;
 use pactify_tests::editor::{Editor, uri, use_scripted_agent};
 use pactify_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
-
-fn brief(list: &Value) -> String {
-    let steps: Vec<Step> = serde_json::from_value(list.clone()).expect("steps as the agent reads them");
-    format!("Do as you are told.\n\n{}", prompt(&steps))
-}
 
 fn notices(status: &Value) -> Vec<&str> {
     status["notices"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()

@@ -1,7 +1,7 @@
 //! `pactify` as people and scripts use it: what goes where, and how it ends.
 
 use anyhow::{Context as _, Result};
-use pactify_tests::agent::{Step, prompt};
+use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{JOB, use_scripted_agent};
 use pactify_tests::outside;
 use pactify_tests::rendezvous;
@@ -9,15 +9,6 @@ use pactify_tests::running::{Ended, Running};
 use pactify_tests::sandbox::{Repository, Sandbox};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-
-fn brief(steps: Value) -> Result<String> {
-    let steps: Vec<Step> = serde_json::from_value(steps)?;
-    Ok(format!("# Do as you are told\n\n{}", prompt(&steps)))
-}
-
-fn write(path: &str, text: &str) -> Value {
-    json!({"write": {"path": path, "content": text}})
-}
 
 /// Starts `pactify sub …` in the repository.
 fn start(sandbox: &Sandbox, repository: &Repository<'_>, arguments: &[&str], input: &str) -> Result<Running> {
@@ -38,7 +29,7 @@ fn a_task_goes_from_a_pipe_to_the_checkout() -> Result<()> {
     repository.fill()?;
     let sub = |arguments: &[&str], input: &str| pactify(&sandbox, &repository, arguments, input);
 
-    let task = brief(json!([write("a.txt", "a\n"), {"say": "All\u{1b}[31m done."}]))?;
+    let task = brief(&json!([write("a.txt", "a\n"), {"say": "All\u{1b}[31m done."}]));
     let ran = sub(&["run"], &task)?;
     assert_eq!(ran.code(), 0, "{ran:?}");
     assert_eq!(ran.stdout, "All\\u{1b}[31m done.\n", "the agent's last words, and nothing else");
@@ -86,7 +77,7 @@ fn exit_codes_tell_how_it_ended() -> Result<()> {
         (json!([]), &["cancel", "20260101-000000-aaaaaa"], 2),
     ];
     for (steps, arguments, code) in cases {
-        let ended = pactify(&sandbox, &repository, arguments, &brief(steps)?)?;
+        let ended = pactify(&sandbox, &repository, arguments, &brief(&steps))?;
         assert_eq!(ended.code(), code, "{arguments:?}: {ended:?}");
         assert!(!ended.stderr.is_empty(), "{arguments:?} says why");
     }
@@ -99,7 +90,7 @@ fn a_conflict_names_every_path_and_writes_nothing() -> Result<()> {
     use_scripted_agent(&sandbox, &[])?;
     let repository = sandbox.repository("one")?;
     repository.fill()?;
-    let task = brief(json!([write("README.md", "theirs\n"), write("new.txt", "theirs\n"), write("fine.txt", "f\n")]))?;
+    let task = brief(&json!([write("README.md", "theirs\n"), write("new.txt", "theirs\n"), write("fine.txt", "f\n")]));
     assert_eq!(pactify(&sandbox, &repository, &["run"], &task)?.code(), 0);
     repository.write("README.md", "mine\n")?;
     repository.write("new.txt", "mine\n")?;
@@ -128,7 +119,7 @@ fn an_apply_is_taken_back_while_its_files_are_as_it_left_them() -> Result<()> {
     repository.fill()?;
     let sub = |arguments: &[&str]| pactify(&sandbox, &repository, arguments, "");
     let before = repository.read("README.md")?;
-    let task = brief(json!([write("README.md", "theirs\n"), write("new/file.txt", "new\n"), write("b.txt", "b\n")]))?;
+    let task = brief(&json!([write("README.md", "theirs\n"), write("new/file.txt", "new\n"), write("b.txt", "b\n")]));
     assert_eq!(pactify(&sandbox, &repository, &["run"], &task)?.code(), 0);
     let early = sub(&["undo", "last"])?;
     assert_eq!(early.code(), 3, "nothing is applied: {early:?}");
@@ -181,7 +172,7 @@ fn parts_are_taken_by_name_and_merges_are_shown_first() -> Result<()> {
     repository.write("a.txt", base)?;
     repository.fill()?;
     let sub = |arguments: &[&str]| pactify(&sandbox, &repository, arguments, "");
-    let task = brief(json!([write("a.txt", &base.replace('1', "one").replace('7', "seven"))]))?;
+    let task = brief(&json!([write("a.txt", &base.replace('1', "one").replace('7', "seven"))]));
     assert_eq!(pactify(&sandbox, &repository, &["run"], &task)?.code(), 0);
 
     let hunks = sub(&["diff", "last", "--hunks"])?.stdout;
@@ -218,7 +209,7 @@ fn an_interrupt_asks_the_job_to_cancel_and_a_detached_one_can_be_followed() -> R
     let repository = sandbox.repository("one")?;
     repository.fill()?;
 
-    let detached = pactify(&sandbox, &repository, &["run", "--detach"], &brief(json!([{"say": "hello"}, "hang"]))?)?;
+    let detached = pactify(&sandbox, &repository, &["run", "--detach"], &brief(&json!([{"say": "hello"}, "hang"])))?;
     assert_eq!(detached.code(), 0, "{detached:?}");
     let id = detached.stdout.trim_end().to_owned();
     let follower = start(&sandbox, &repository, &["events", &id, "--follow"], "")?;
@@ -229,7 +220,7 @@ fn an_interrupt_asks_the_job_to_cancel_and_a_detached_one_can_be_followed() -> R
 
     let started = sandbox.root().join("started");
     let touch = format!("touch {}", started.display());
-    let task = brief(json!([write("a.txt", "a\n"), {"run": touch}, "hang"]))?;
+    let task = brief(&json!([write("a.txt", "a\n"), {"run": touch}, "hang"]));
     let running = start(&sandbox, &repository, &["run", "--json"], &task)?;
     rendezvous::appears(&started, JOB)?;
     running.signal(Signal::INT)?;

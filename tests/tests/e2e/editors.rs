@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use pactify_tests::agent::{Step, prompt};
+use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{JOB, uri, use_scripted_agent};
 use pactify_tests::lsp::{Client, Launch, Reply, RpcError};
 use pactify_tests::outside;
@@ -38,15 +38,6 @@ fn initialize(launch: Launch, folders: &[&Repository<'_>], capabilities: &Value)
     Ok(client)
 }
 
-fn brief(steps: Value) -> Result<String> {
-    let steps: Vec<Step> = serde_json::from_value(steps)?;
-    Ok(format!("Do as you are told.\n\n{}", prompt(&steps)))
-}
-
-fn write(path: &str, text: &str) -> Value {
-    json!({"write": {"path": path, "content": text}})
-}
-
 fn command(client: &mut Client, verb: &str, arguments: &[Value]) -> Result<Result<Value, RpcError>> {
     let params = json!({"command": format!("pactify.{verb}"), "arguments": arguments});
     let id = client.send_request("workspace/executeCommand", params)?;
@@ -67,7 +58,7 @@ fn refusal(client: &mut Client, verb: &str, arguments: &[Value]) -> Result<(Stri
 }
 
 fn delegate(client: &mut Client, steps: Value) -> Result<String> {
-    let delegated = run(client, "delegate", json!({"brief": brief(steps)?}))?;
+    let delegated = run(client, "delegate", json!({"brief": brief(&steps)}))?;
     Ok(delegated["jobId"].as_str().context("no jobId")?.to_owned())
 }
 
@@ -155,7 +146,7 @@ fn a_job_of_one_folder_among_several_is_about_that_folder_alone() -> Result<()> 
     one.fill()?;
     two.fill()?;
     let mut client = open(&sandbox, &[&one, &two], &plain())?;
-    let steps = brief(json!([write("a.txt", "a\n")]))?;
+    let steps = brief(&json!([write("a.txt", "a\n")]));
     let (code, message, _) = refusal(&mut client, "delegate", &[json!({"brief": steps})])?;
     assert!(code == "invalidParams" && message.contains("several folders"), "{message}");
     let before = one.snapshot()?;
@@ -228,7 +219,7 @@ fn an_editor_that_can_pass_no_arguments_is_understood_or_told() -> Result<()> {
     assert!(command(&mut client, "doctor", &[])??["findings"].is_array());
 
     // The open brief is the task, saved or not.
-    let text = brief(json!([write("a.txt", "a\n")]))?;
+    let text = brief(&json!([write("a.txt", "a\n")]));
     let document =
         json!({"uri": uri(&repository.path().join("task.brief.md")), "languageId": "markdown", "version": 1});
     let mut opened = document.clone();
@@ -376,7 +367,7 @@ fn a_read_only_job_that_writes_is_an_error_that_names_it() -> Result<()> {
     let repository = sandbox.repository("one")?;
     repository.fill()?;
     let mut client = open(&sandbox, &[&repository], &plain())?;
-    let text = brief(json!(["ignoreSandbox", write("a.txt", "a\n")]))?;
+    let text = brief(&json!(["ignoreSandbox", write("a.txt", "a\n")]));
     run(&mut client, "delegate", json!({"brief": text, "access": "readOnly"}))?;
     let (kind, text) = message(&client)?;
     assert_eq!(kind, 1, "{text}");

@@ -5,27 +5,12 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use pactify_tests::agent::{Step, prompt};
-use pactify_tests::editor::{Editor, use_scripted_agent};
+use pactify_tests::agent::{brief, write};
+use pactify_tests::editor::{Editor, pid, use_scripted_agent};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::Sandbox;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
-
-/// A brief that makes the agent do these steps.
-fn brief(list: &Value) -> String {
-    let steps: Vec<Step> = serde_json::from_value(list.clone()).expect("steps as the agent reads them");
-    format!("Do as you are told.\n\n{}", prompt(&steps))
-}
-
-fn write(path: &str, text: &str) -> Value {
-    json!({"write": {"path": path, "content": text}})
-}
-
-fn pid(value: &Value) -> Result<Pid> {
-    let raw = i32::try_from(value.as_i64().context("no pid")?)?;
-    Pid::from_raw(raw).context("pid 0")
-}
 
 #[test]
 fn a_job_is_delegated_previewed_and_applied() -> Result<()> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use pactify_tests::agent::{Step, prompt};
+use pactify_tests::agent::brief;
 use pactify_tests::editor::{Editor, use_scripted_agent};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::Sandbox;
@@ -17,11 +17,6 @@ fn sabotage(repository: &Path) -> String {
     format!(
         "cd '{repository}' && git config core.fsmonitor /tmp/evil && printf '#!/bin/sh\\n' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit"
     )
-}
-
-fn brief(list: &Value) -> String {
-    let steps: Vec<Step> = serde_json::from_value(list.clone()).expect("steps as the agent reads them");
-    prompt(&steps)
 }
 
 fn places(outside: &Value) -> Vec<String> {

@@ -60,7 +60,7 @@ impl<'a> Session<'a> {
         while Instant::now() < deadline {
             match self.ask(verb, argument)? {
                 Answer::Result(result) => return Ok(Ok(result)),
-                Answer::Refused(refusal) if code(&refusal) != "storeBusy" => return Ok(Err(refusal)),
+                Answer::Refused(refusal) if refusal.reason() != "storeBusy" => return Ok(Err(refusal)),
                 Answer::Refused(_) | Answer::Gone => pause(BETWEEN),
             }
         }
@@ -110,11 +110,6 @@ impl Drop for Session<'_> {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// The stable code of a refusal.
-pub(super) fn code(refusal: &RpcError) -> &str {
-    refusal.data.as_ref().and_then(|data| data["code"].as_str()).unwrap_or_default()
 }
 
 /// Nothing tells when the thing waited for has happened.

@@ -13,7 +13,7 @@ use pactify_tests::running::Running;
 use serde_json::{Value, json};
 
 use super::Soak;
-use super::session::{Answer, Session, code, pause};
+use super::session::{Answer, Session, pause};
 
 /// A job's whole life, on a machine that runs twenty of them and kills their hosts.
 const LIFE: Duration = Duration::from_secs(300);
@@ -107,7 +107,7 @@ impl<'a> Slot<'a> {
             let asked = self.session.ask("delegate", &json!({"brief": task.brief}))?;
             match asked {
                 Answer::Result(delegated) => return Ok(delegated["jobId"].as_str().context("no jobId")?.to_owned()),
-                Answer::Refused(refusal) if code(&refusal) == "storeBusy" => pause(LOOK),
+                Answer::Refused(refusal) if refusal.reason() == "storeBusy" => pause(LOOK),
                 Answer::Refused(refusal) => bail!("delegate: {refusal} {:?}", refusal.data),
                 Answer::Gone => {
                     let list = self.session.get("status", &json!({"all": true, "limit": 500}))?;
@@ -168,7 +168,7 @@ impl<'a> Slot<'a> {
         let preview = match self.session.insist("diffPreview", &json!({"jobId": job}))? {
             Ok(preview) => preview,
             // Its host died before there was a tree.
-            Err(refusal) if code(&refusal) == "wrongState" && !succeeded => return Ok(Vec::new()),
+            Err(refusal) if refusal.reason() == "wrongState" && !succeeded => return Ok(Vec::new()),
             Err(refusal) => bail!("diffPreview: {refusal} {:?}", refusal.data),
         };
         let files = preview["files"].as_array().context("no files")?;
@@ -212,7 +212,7 @@ impl<'a> Slot<'a> {
         let asked = json!({"jobId": job, "changeSet": preview["changeSet"]});
         match self.session.insist("apply", &asked)? {
             Ok(_) => {}
-            Err(refusal) if code(&refusal) == "nothingToApply" => {}
+            Err(refusal) if refusal.reason() == "nothingToApply" => {}
             Err(refusal) => bail!("apply: {refusal} {:?}", refusal.data),
         }
         self.soak.counts.applied.fetch_add(1, Relaxed);
@@ -242,7 +242,7 @@ impl<'a> Slot<'a> {
         match self.session.insist("discard", &json!({"jobId": job}))? {
             Ok(_) => {}
             // A server that was killed had done it.
-            Err(refusal) if code(&refusal) == "wrongState" => {}
+            Err(refusal) if refusal.reason() == "wrongState" => {}
             Err(refusal) => bail!("discard: {refusal} {:?}", refusal.data),
         }
         self.soak.counts.discarded.fetch_add(1, Relaxed);
