@@ -27,7 +27,7 @@ pub use self::approve::Proposal;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use pactify_core::{AbsPath, Failure, FailureCode, JobId};
+use pactify_core::{AbsPath, Failure, FailureCode, JobId, RepoPath};
 
 use crate::apply::unsaved::Publisher;
 use crate::env::Env;
@@ -109,6 +109,12 @@ fn job_id(text: &str) -> Result<JobId, Failure> {
 
 fn invalid(message: impl Into<String>) -> Failure {
     Failure::new(FailureCode::InvalidParams, message, "correct the argument; docs/protocol.md describes it")
+}
+
+/// A path that the job left as it was.
+fn unchanged(path: &RepoPath) -> Failure {
+    let message = format!("path: {path} is not among the job's changes");
+    Failure::new(FailureCode::InvalidParams, message, "look at the summary of its changes, and name one of those paths")
 }
 
 /// The local path behind a `file:` URI.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::brief;
-use pactify_tests::editor::{Editor, use_scripted_agent};
+use pactify_tests::editor::{Editor, pid, use_scripted_agent};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::Sandbox;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 /// Plants a program that the person's next `git status` would run, and a hook.
@@ -96,8 +96,7 @@ fn a_recovery_compares_as_well() -> Result<()> {
     let list = json!([{"run": sabotage(repository.path())}, {"say": "set"}, "hang"]);
     let job = editor.delegate(&brief(&list), &json!({}))?;
     editor.event(&job, "message")?;
-    let host = &editor.event(&job, "attemptStarted")?["host"]["pid"];
-    let host = Pid::from_raw(i32::try_from(host.as_i64().context("no pid")?)?).context("pid 0")?;
+    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
     kill_process(host, Signal::KILL)?;
     ensure!(rendezvous::ends(host, Duration::from_secs(10))?);
     editor.run("cancel", &json!({"jobId": job}))?;
@@ -107,5 +106,35 @@ fn a_recovery_compares_as_well() -> Result<()> {
     assert_eq!(restored["restored"][0]["id"], "1-2", "{restored:#}");
     ensure!(!repository.path().join(".git/hooks/pre-commit").exists());
     assert_eq!(repository.git(&["config", "core.fsmonitor"])?.trim(), "/tmp/evil");
+    Ok(())
+}
+
+#[test]
+fn a_job_that_spoils_the_comparison_hides_nothing_by_it() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    // What the host remembers goes with it, and what is on the disk is the job's to spoil.
+    let spoil = "echo spoiled > ../shared/1.before; echo x > by-the-job";
+    let list = json!([{"run": sabotage(repository.path())}, {"run": spoil}, {"say": "set"}, "hang"]);
+    let job = editor.delegate(&brief(&list), &json!({}))?;
+    editor.event(&job, "message")?;
+    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    kill_process(host, Signal::KILL)?;
+    ensure!(rendezvous::ends(host, Duration::from_secs(10))?);
+    editor.run("cancel", &json!({"jobId": job}))?;
+    let status = editor.until(&job, "finished")?;
+    let outside = &status["outside"][0];
+    assert_eq!((&outside["weight"], &outside["restorable"]), (&json!("dangerous"), &json!(false)), "{status:#}");
+
+    let change_set = editor.run("diffPreview", &json!({"jobId": job}))?["changeSet"].take();
+    let mut apply = json!({"jobId": job, "changeSet": change_set});
+    assert_eq!(editor.refused("apply", &apply)?.reason(), "outsideNotConfirmed");
+    ensure!(!repository.path().join("by-the-job").exists());
+    apply["confirmOutside"] = json!(true);
+    editor.run("apply", &apply)?;
+    assert_eq!(repository.read("by-the-job")?, "x\n");
     Ok(())
 }

@@ -22,6 +22,9 @@ wire! {
         /// Whole records of decided jobs go, too.
         #[serde(default)]
         pub records: bool,
+        /// Of what would go, only these jobs: what a look before told of. All when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub shown: Option<Vec<String>>,
         /// Only tell.
         #[serde(default)]
         pub dry_run: bool,

@@ -1,10 +1,11 @@
 //! The watch over what the job shares with the person: looked at before anything runs, compared when everything is dead.
 //!
 //! What was seen is on disk and its digest in the journal, so that a recovery compares as well; while the host lives, what
-//! it remembers counts, and not what lies on the disk. A comparison that cannot be made is told, never taken for "nothing
-//! changed", but it does not take the job's result from the person.
+//! it remembers counts, and not what lies on the disk. A comparison that cannot be made counts as a dangerous change: it does
+//! not take the job's result from the person, but an apply of everything waits for their word.
 
-use pactify_core::fingerprint::Weight;
+use pactify_core::display::headline;
+use pactify_core::fingerprint::{OutsideChange, Weight, weigh};
 use pactify_core::job::event::Known;
 use pactify_core::protocol::words;
 use pactify_core::{AttemptNo, Failure};
@@ -38,7 +39,7 @@ pub(super) async fn end(host: &mut Host) -> Result<(), HostError> {
     let remembered = host.watched.take();
     let Some(watched) = host.state().watched.clone() else { return Ok(()) };
     let (env, spec, job) = (host.env().clone(), host.spec().clone(), host.dir().clone());
-    let (jobs, of) = (host.store.jobs(), watched.of);
+    let (jobs, of, digest) = (host.store.jobs(), watched.of, watched.digest.clone());
     let ended = host
         .away(move || -> Result<Option<Outside>, Failure> {
             let git = Git::find(&env)?;
@@ -58,6 +59,23 @@ pub(super) async fn end(host: &mut Host) -> Result<(), HostError> {
         Ok(Some(outside)) => tell(host, of, outside),
         Err(failure) => {
             let text = format!("what changed outside the worktree while the job ran is not known: {}", failure.message);
+            // As bad as it could be: a job may have made the comparison fail.
+            let unknown = OutsideChange {
+                id: weigh::id(of, 0),
+                weight: Weight::Dangerous,
+                place: "the git directory".to_owned(),
+                what: format!("could not be compared: {}", headline(&failure.message, 200)),
+                restorable: false,
+                restored: false,
+            };
+            host.record(Known::OutsideChanges {
+                of,
+                changes: vec![unknown],
+                more: 0,
+                more_dangerous: 0,
+                before: digest,
+                after: String::new(),
+            })?;
             host.record(Known::Notice { id: "outsideUnknown".to_owned(), text })
         }
     }

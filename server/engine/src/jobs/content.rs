@@ -11,7 +11,7 @@ use pactify_core::{Failure, JobId, ObjectId, RepoPath};
 use super::offer::{Chosen, Offer};
 use super::preview::{Captured, repo_path};
 use super::scene::Scene;
-use super::{Jobs, invalid, job_id};
+use super::{Jobs, job_id, unchanged};
 use crate::apply::unsaved::unsaved;
 use crate::apply::{self, ApplyError, Current};
 use crate::git::merge::Merged;
@@ -26,7 +26,7 @@ impl Jobs {
         let path = repo_path(params.path.path.clone(), params.path.path_bytes.clone())?;
         let result = self.result(&job)?;
         let change = result.set.changes.iter().find(|change| change.path == path);
-        let change = change.ok_or_else(|| invalid(format!("path: {path} is not among the job's changes")))?;
+        let change = change.ok_or_else(|| unchanged(&path))?;
         match params.side {
             Side::Base => side(change.old.as_ref(), &result.objects),
             Side::Result => side(change.new.as_ref(), &result.objects),

@@ -242,10 +242,11 @@ fn modes(choice: &Choice, [base, had, result]: [EntryMode; 3]) -> (EntryMode, En
 
 fn undivided(path: &RepoPath, why: Undivided) -> Failure {
     let message = format!("{path} can only be taken as a whole: {why}");
-    Failure::new(FailureCode::InvalidParams, message, "choose the path without `groups`")
+    Failure::new(FailureCode::InvalidParams, message, "choose the whole path instead of parts of it")
 }
 
 fn unknown(path: &RepoPath, error: &group::PartError) -> Failure {
-    let next = "look at the preview again: it lists the parts of each path as `groups`";
+    let next =
+        "look at the changed lines again: they name the parts of each path (in a terminal: `pactify sub diff --hunks`)";
     Failure::new(FailureCode::InvalidParams, format!("{path}: {error}"), next)
 }

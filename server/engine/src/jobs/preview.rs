@@ -20,7 +20,7 @@ use pactify_core::{AbsPath, Failure, FailureCode, JobId, ObjectId, RepoPath, dis
 
 use super::offer::{Chosen, Offer};
 use super::scene::Scene;
-use super::{Jobs, Page, invalid, job_id, page};
+use super::{Jobs, Page, invalid, job_id, page, unchanged};
 use crate::apply::unsaved::unsaved;
 use crate::git::{GitError, Objects, Places, Texts};
 
@@ -44,7 +44,7 @@ impl Jobs {
             Some(only) => result.set.changes.iter().filter(|change| change.path == *only).collect(),
         };
         if let (Some(only), true) = (&only, changes.is_empty()) {
-            return Err(invalid(format!("path: {only} is not among the job's changes")));
+            return Err(unchanged(only));
         }
         changes.sort_by_key(|change| tier(&change.path) != Some(Tier::Sensitive));
         let mut page = page(params.cursor.as_deref(), params.limit, 500, 5_000, changes.len())?;

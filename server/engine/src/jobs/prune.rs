@@ -10,7 +10,7 @@ use pactify_core::job::event::Known;
 use pactify_core::job::state::{Phase, SeenState};
 use pactify_core::protocol::{PruneItem, PruneParams, Pruned};
 use pactify_core::retention::{Facts, Fate, Policy, decide};
-use pactify_core::{Failure, JobId};
+use pactify_core::{Failure, FailureCode, JobId};
 
 use super::dispose::BUSY;
 use super::{Jobs, job_id};
@@ -39,11 +39,15 @@ impl Jobs {
         {
             let title =
                 jobs.iter().find(|(facts, _)| facts.id == job).map(|(_, title)| title.clone()).unwrap_or_default();
+            let was_shown = params.shown.as_ref().is_none_or(|shown| shown.iter().any(|shown| shown == job.as_str()));
+            if fate.goes() && !was_shown {
+                continue;
+            }
             let bytes = if fate.goes() { self.room(&job, fate)? } else { 0 };
             let mut item =
                 PruneItem { job_id: job.to_string(), title, fate, why: fate.why().to_owned(), bytes, failure: None };
             if fate.goes() && !params.dry_run {
-                item.failure = self.remove_part(&job, fate).err();
+                item.failure = self.remove_part(&job, fate, &policy).err();
             }
             if item.failure.is_none() {
                 pruned.bytes += item.bytes;
@@ -116,12 +120,17 @@ impl Jobs {
         })
     }
 
-    fn remove_part(&self, job: &JobId, fate: Fate) -> Result<(), Failure> {
+    fn remove_part(&self, job: &JobId, fate: Fate, policy: &Policy) -> Result<(), Failure> {
         let mut journal = Journal::open(self.store().job(job)?.lock(BUSY)?)?;
         let state = journal.state();
         let changed = state.result.as_ref().is_some_and(|result| result.totals.files > 0);
-        if state.phase != Phase::Finished || (fate == Fate::Record && changed && state.disposition.is_open()) {
+        if state.phase != Phase::Finished {
             return Err(super::dispose::still_going(job, "prune", SeenState::Running));
+        }
+        let meant = fate == Fate::Tree && (policy.unapplied || policy.named.contains(job));
+        if changed && state.disposition.is_open() && !meant {
+            let message = format!("job {job} {}", Fate::Unapplied.why());
+            return Err(Failure::new(FailureCode::WrongState, message, "apply the rest of it, or discard it"));
         }
         let repository = journal.spec().repository.clone();
         self.settle_applies(&repository, &mut journal)?;

@@ -103,6 +103,16 @@ fn parts_are_taken_back_one_by_one_and_can_be_applied_again() {
 }
 
 #[test]
+fn an_apply_that_finds_everything_in_place_stands_in_no_undo_s_way() {
+    let fixture = Fixture::with(&[("a.txt", BASE)]);
+    let landed = landed(&fixture, Isolation::Private);
+    assert_eq!(apply(&landed, json!({})).unwrap().applied.len(), 2);
+    assert_eq!(apply(&landed, json!({})).unwrap().already.len(), 2);
+    assert_eq!(undo(&landed, None).unwrap().apply, 1);
+    assert_eq!((read(&fixture, "a.txt").as_str(), disposition(&landed)), (BASE, Disposition::Pending));
+}
+
+#[test]
 fn an_undo_whose_process_died_before_the_journal_is_entered_by_the_next_writer() {
     let fixture = Fixture::with(&[("a.txt", BASE)]);
     let landed = landed(&fixture, Isolation::Private);
@@ -135,6 +145,9 @@ fn a_prune_takes_trees_of_what_is_decided_and_says_why_the_rest_stays() {
     let looked = prune(&applied, json!({ "dryRun": true }));
     assert_eq!(fates(&looked), expected(Fate::Tree));
     assert!(looked.bytes > 0 && Path::new(applied.job.tree()).exists(), "only looked at");
+    // What nobody was shown stays, whatever became of it since.
+    assert_eq!(fates(&prune(&applied, json!({ "shown": [] }))), [(id(&pending).as_str(), Fate::Unapplied)]);
+    assert!(Path::new(applied.job.tree()).exists());
 
     assert_eq!(fates(&prune(&applied, json!({}))), expected(Fate::Tree));
     for gone in [applied.job.places.tree(), applied.job.places.git()] {

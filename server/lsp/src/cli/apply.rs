@@ -77,16 +77,10 @@ impl Args {
         }
         if !self.yes {
             let count = preview.files.len();
-            match output.ask(&format!("Write these {count} paths into the checkout?")) {
-                Some(true) => {}
-                Some(false) => {
-                    output.note("nothing was written");
-                    return Ok(FailureCode::WrongState.exit_code());
-                }
-                None => {
-                    let message = "nobody can be asked whether to write into the checkout";
-                    return Err(Failure::new(FailureCode::InvalidParams, message, "look at the diff, then pass --yes"));
-                }
+            let question = format!("Write these {count} paths into the checkout?");
+            let next = "look at the diff, then pass --yes";
+            if !output.confirm(&question, "write into the checkout", "nothing was written", next)? {
+                return Ok(FailureCode::WrongState.exit_code());
             }
         }
         let select = (!select.is_empty()).then_some(select);

@@ -1,7 +1,7 @@
 //! `pactify sub discard`: gives a result up.
 
+use pactify_core::FailureCode;
 use pactify_core::protocol::view::totals_line;
-use pactify_core::{Failure, FailureCode};
 
 use super::target::JobName;
 use super::{DONE, Ended, Terminal};
@@ -33,16 +33,9 @@ impl Args {
         let pending = detail.summary.changes.filter(|totals| totals.files > 0);
         if let Some(totals) = pending.filter(|_| !self.yes && detail.summary.disposition.is_open()) {
             let question = format!("Give up {} of {:?}?", totals_line(totals), detail.summary.title);
-            match output.ask(&question) {
-                Some(true) => {}
-                Some(false) => {
-                    output.note("nothing was discarded");
-                    return Ok(FailureCode::WrongState.exit_code());
-                }
-                None => {
-                    let message = "nobody can be asked whether to give the changes up";
-                    return Err(Failure::new(FailureCode::InvalidParams, message, "look at the diff, then pass --yes"));
-                }
+            let next = "look at the diff, then pass --yes";
+            if !output.confirm(&question, "give the changes up", "nothing was discarded", next)? {
+                return Ok(FailureCode::WrongState.exit_code());
             }
         }
         let moved = terminal.jobs.discard(&job)?;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstyle::{AnsiColor, Style};
 use pactify_core::protocol::ErrorData;
 use pactify_core::protocol::words::Tone;
-use pactify_core::{Failure, display};
+use pactify_core::{Failure, FailureCode, display};
 use pactify_engine::env::Env;
 use serde::Serialize;
 use serde_json::json;
@@ -126,6 +126,24 @@ impl Output {
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).ok()?;
         Some(matches!(answer.trim(), "y" | "Y" | "yes"))
+    }
+
+    /// Asks before something happens; says `declined` when the answer is no.
+    ///
+    /// # Errors
+    /// When nobody can be asked whether to do it; `next` says what to do instead.
+    pub(super) fn confirm(&self, question: &str, whether: &str, declined: &str, next: &str) -> Result<bool, Failure> {
+        match self.ask(question) {
+            Some(true) => Ok(true),
+            Some(false) => {
+                self.note(declined);
+                Ok(false)
+            }
+            None => {
+                let message = format!("nobody can be asked whether to {whether}");
+                Err(Failure::new(FailureCode::InvalidParams, message, next))
+            }
+        }
     }
 
     /// Tells why nothing was done, and gives the exit code for it.

@@ -57,6 +57,7 @@ impl Args {
             unapplied: self.unapplied,
             records: self.records,
             dry_run: true,
+            shown: None,
         };
         if self.json && !self.yes && !self.dry_run {
             let message = "with --json nobody is asked";
@@ -76,23 +77,16 @@ impl Args {
             return Ok(DONE);
         }
         if !self.yes && going > 0 {
-            match output.ask(&format!("Remove this, {} together?", amount(plan.bytes))) {
-                Some(true) => {}
-                Some(false) => {
-                    output.note("nothing was removed");
-                    return Ok(FailureCode::WrongState.exit_code());
-                }
-                None => {
-                    let message = "nobody can be asked whether to remove it";
-                    return Err(Failure::new(
-                        FailureCode::InvalidParams,
-                        message,
-                        "pass --dry-run to look, then --yes",
-                    ));
-                }
+            let question = format!("Remove this, {} together?", amount(plan.bytes));
+            let next = "pass --dry-run to look, then --yes";
+            if !output.confirm(&question, "remove it", "nothing was removed", next)? {
+                return Ok(FailureCode::WrongState.exit_code());
             }
         }
         params.dry_run = false;
+        // What became old while the question stood was not shown.
+        let going = plan.jobs.iter().filter(|item| item.fate.goes());
+        params.shown = Some(going.map(|item| item.job_id.clone()).collect());
         let pruned = terminal.jobs.prune(&params)?;
         if self.json {
             output.json(&pruned);

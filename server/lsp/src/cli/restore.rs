@@ -60,16 +60,9 @@ impl Args {
             };
             let wanted: Vec<_> = outside.iter().filter(wanted).cloned().collect();
             print_outside(output, &wanted);
-            match output.ask("Put these back?") {
-                Some(true) => {}
-                Some(false) => {
-                    output.note("nothing was put back");
-                    return Ok(FailureCode::WrongState.exit_code());
-                }
-                None => {
-                    let message = "nobody can be asked whether to put them back";
-                    return Err(Failure::new(FailureCode::InvalidParams, message, "look at --list, then pass --yes"));
-                }
+            let next = "look at --list, then pass --yes";
+            if !output.confirm("Put these back?", "put them back", "nothing was put back", next)? {
+                return Ok(FailureCode::WrongState.exit_code());
             }
         }
         let select = (!self.id.is_empty()).then_some(self.id);

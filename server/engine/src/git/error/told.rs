@@ -75,7 +75,7 @@ impl GitError {
                 (C::GitFailed, "let what writes there finish, then try again; or start the job from `head`")
             }
             Self::ObjectTooLarge { .. } => (C::InvalidParams, "look at the file in the job's tree instead"),
-            Self::BranchRefused { .. } => (C::InvalidParams, "choose another name with `name`"),
+            Self::BranchRefused { .. } => (C::InvalidParams, "choose another name for the branch"),
             Self::ProofOfAnotherJob { .. } => (C::Internal, "run `pactify sub doctor`"),
             Self::RecordDamaged { .. } => {
                 (C::StoreDamaged, "save what you need from the job's tree, then discard the job")
