@@ -10,6 +10,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{Step, prompt};
@@ -110,6 +111,21 @@ fn a_host_that_cannot_be_asked_is_named_with_the_way_out() -> Result<()> {
     let refused = editor.refused("cancel", &json!({"jobId": NEWER}))?;
     assert_eq!(refused.data.context("no data")?["code"], "hostUnreachable");
     assert_eq!(editor.status(NEWER)?["state"], "preparing");
+    Ok(())
+}
+
+#[test]
+fn a_host_that_does_not_listen_yet_is_waited_for() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    let (mut editor, _repository, ours) = stage(&sandbox)?;
+    let young = Foreign::like(&sandbox, &ours, NEWER, |_| {})?;
+    let _lock = young.hold()?;
+    let cancel = json!({"command": "pactify.cancel", "arguments": [{"jobId": NEWER}]});
+    let asked = editor.client().send_request("workspace/executeCommand", cancel)?;
+    assert!(editor.client().answer(asked, Duration::from_millis(300)).is_err(), "answered before anyone listened");
+    let host = young.listen(&[r#"{"reply":"accepted"}"#])?;
+    editor.client().answer(asked, Duration::from_secs(30))??;
+    assert_eq!(host.join().ok().context("the host panicked")??, [json!({"request": "cancel"})]);
     Ok(())
 }
 

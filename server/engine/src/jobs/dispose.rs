@@ -2,6 +2,7 @@
 //!
 //! Every command here that meets a *lost* job first has a recovery host repair it, so that nothing it left is missed.
 
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use pactify_core::brief::Brief;
@@ -17,7 +18,8 @@ use crate::fingerprint;
 use crate::git::Places;
 use crate::host::control::{self, Reply, Request};
 use crate::host::{self, Errand};
-use crate::job_dir::LockError;
+use crate::job_dir::socket::{self, SocketError};
+use crate::job_dir::{JobDir, LockError};
 use crate::journal::{Journal, JournalError};
 use crate::process;
 use crate::store::{Integrity, Listed};
@@ -178,7 +180,7 @@ impl Jobs {
         if dir.host()? == Host::Gone {
             return Ok(());
         }
-        match crate::job_dir::socket::connect(&dir) {
+        match connect(&dir) {
             // Whoever ends or applies the job holds its lock, too, and listens to nobody.
             Err(_) => Ok(()),
             Ok(stream) => match control::ask(stream, &Request::Cancel) {
@@ -189,7 +191,7 @@ impl Jobs {
     }
 
     fn ask_to_cancel(&self, job: &JobId) -> Result<(), Failure> {
-        let asked = crate::job_dir::socket::connect(&self.store().job(job)?)
+        let asked = connect(&self.store().job(job)?)
             .map_err(Failure::from)
             .and_then(|stream| control::ask(stream, &Request::Cancel).map_err(|error| unreachable(job, &error)));
         match asked {
@@ -245,6 +247,21 @@ impl Jobs {
             Ok(lock) => Ok(host::start(self.env(), lock, Errand::Recover).map(drop)?),
             Err(LockError::Busy { .. }) => Ok(()),
             Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Connects to the job's host, which has the job's lock before it listens: one that was only just started is waited for.
+fn connect(job: &JobDir) -> Result<UnixStream, SocketError> {
+    let deadline = Instant::now() + BUSY;
+    loop {
+        match socket::connect(job) {
+            Err(SocketError::NobodyListens { .. })
+                if Instant::now() < deadline && job.host().is_ok_and(|host| host == Host::Alive) =>
+            {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            connected => return connected,
         }
     }
 }
