@@ -19,6 +19,7 @@ use crate::brief::Brief;
 use crate::job::access::{Access, Mode, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::job::event::{ExitRecord, Known, Usage};
 use crate::job::outcome::Verdict;
+use crate::permission::Policy;
 use crate::{AbsPath, Failure, JobId};
 
 pub use settings::HarnessSettings;
@@ -59,8 +60,8 @@ pub trait Harness: Send + Sync {
     /// A plan for a job that may only look.
     fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure>;
 
-    /// The driver of one launch.
-    fn driver(&self, request: &Request<'_>) -> Box<dyn Driver>;
+    /// The driver of one launch, in the mode that its plan was made for.
+    fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver>;
 
     /// What a failed [`Preflight`] means, given how it ended (`None`: it ran into its limit) and the end of all that
     /// it printed. A harness overrides this where the same command can fail for other reasons than the one checked.
@@ -109,6 +110,8 @@ pub struct Request<'a> {
     pub settings: &'a HarnessSettings,
     /// The model to ask for.
     pub model: Option<&'a str>,
+    /// Who answers what the harness asks for, where the job may write.
+    pub permissions: Policy,
     /// The job's own directories.
     pub places: &'a Places,
     /// The session to go on with.
@@ -240,7 +243,8 @@ pub struct Preflight {
 /// The understanding of one harness process, line by line.
 ///
 /// The host calls [`Driver::on_line`] for each line of standard output (without the line feed),
-/// [`Driver::on_stderr`] for each line of standard error, and [`Driver::on_exit`] once, last.
+/// [`Driver::on_stderr`] for each line of standard error, [`Driver::on_evidence`] for each file that
+/// [`Driver::evidence`] names once nothing of the job runs any more, and [`Driver::on_exit`] once, last.
 pub trait Driver: Send {
     /// Steps to take at the start, before any line.
     fn on_start(&mut self) -> Vec<Step> {
@@ -255,8 +259,30 @@ pub trait Driver: Send {
         Vec::new()
     }
 
-    /// A person asked for the end: what to say to the program before it is interrupted.
+    /// A person asked for the end, or a deadline passed: what to say to the program before it is interrupted.
     fn on_cancel(&mut self) -> Vec<Step> {
+        Vec::new()
+    }
+
+    /// How long the program may then take to end by itself before it is interrupted.
+    fn cancel_patience(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// A permission ([`Known::PermissionRequested`]) was answered with one of its options; `None` when nobody answered
+    /// in time.
+    fn on_answer(&mut self, _request: &str, _option: Option<&str>) -> Vec<Step> {
+        Vec::new()
+    }
+
+    /// Records of the harness's own that tell what its stream does not. The job may have written them: they can
+    /// turn a success into a failure, and never the other way round.
+    fn evidence(&self) -> Vec<Evidence> {
+        Vec::new()
+    }
+
+    /// What an [`Evidence`] holds; `None` when there is no such file, or it is longer than its limit.
+    fn on_evidence(&mut self, _evidence: &Evidence, _contents: Option<&[u8]>) -> Vec<Step> {
         Vec::new()
     }
 
@@ -271,6 +297,17 @@ pub enum Step {
     Record(Known),
     /// Write this line (a line feed is added) to the program's standard input.
     Send(String),
+    /// End the program's standard input: it has nothing more to do. It is ended if it does not end by itself.
+    CloseInput,
+}
+
+/// A file that a harness keeps in the job's home, named by how it is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// The way from the job's home: each part is a name, or `*` for the only directory there.
+    pub path: Vec<String>,
+    /// The longest file that is read, in bytes.
+    pub limit: u64,
 }
 
 /// What a launch came to.

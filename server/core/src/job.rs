@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::brief::Brief;
 use crate::harness::{HarnessName, HarnessSettings};
 use crate::lfs::LfsPolicy;
+use crate::permission::Policy;
 use crate::{AbsPath, JobId, ObjectId};
 use access::Access;
 use setup::Setup;
@@ -59,6 +60,9 @@ pub struct JobSpec {
     /// The command that makes its tree ready, and whether that may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Setup>,
+    /// Who answers what its harness asks for.
+    #[serde(default)]
+    pub permissions: Policy,
     /// How long it may take.
     pub limits: Limits,
     /// The job that this one repeats.

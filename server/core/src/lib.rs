@@ -19,6 +19,7 @@ pub mod id;
 pub mod job;
 pub mod lfs;
 pub mod path;
+pub mod permission;
 pub mod protocol;
 pub mod redact;
 pub mod retention;

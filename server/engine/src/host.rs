@@ -11,6 +11,7 @@ mod deadlines;
 mod drive;
 mod entry;
 mod error;
+mod evidence;
 mod launch;
 mod leftovers;
 mod lines;

@@ -11,8 +11,10 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use pactify_core::brief::Brief;
 use pactify_core::harness::{HarnessSettings, Places, Request, Resume, Step, registry};
+use pactify_core::job::access::Access;
 use pactify_core::job::event::{ExitRecord, Known, Usage};
 use pactify_core::job::outcome::Verdict;
+use pactify_core::permission::Policy;
 use pactify_core::{AbsPath, Failure, JobId};
 use serde_json::Value;
 
@@ -49,11 +51,12 @@ fuzz_target!(|input: &[u8]| {
             executable: &PROGRAM,
             settings: &SETTINGS,
             model: None,
+            permissions: Policy::Allow,
             places: &PLACES,
             resume: resumed.then_some(Resume { session: "s", used }),
             version: Some("0.171.0"),
         };
-        let mut driver = harness.driver(&request);
+        let mut driver = harness.driver(&request, Access::Write);
         let mut steps = driver.on_start();
         let mut completed = false;
         for line in text.split('\n') {

@@ -61,7 +61,7 @@ impl Harness for Codex {
         Ok(Plan::new(grant, launch))
     }
 
-    fn driver(&self, request: &Request<'_>) -> Box<dyn Driver> {
+    fn driver(&self, request: &Request<'_>, _access: Access) -> Box<dyn Driver> {
         Box::new(driver::ExecDriver::new(request))
     }
 

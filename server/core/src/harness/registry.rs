@@ -1,5 +1,7 @@
 //! The harnesses of this build, by name. One line each.
 
+use std::sync::Arc;
+
 use super::{Harness, HarnessName, codex};
 
 /// The harness used when a person names none.
@@ -8,11 +10,11 @@ pub fn default_name() -> HarnessName {
 }
 
 /// Every harness, in the order in which people are shown them.
-pub fn all() -> [&'static dyn Harness; 1] {
-    [&codex::Codex]
+pub fn all() -> Vec<Arc<dyn Harness>> {
+    vec![Arc::new(codex::Codex)]
 }
 
 /// The harness called `name`.
-pub fn find(name: &HarnessName) -> Option<&'static dyn Harness> {
+pub fn find(name: &HarnessName) -> Option<Arc<dyn Harness>> {
     all().into_iter().find(|harness| harness.name() == *name)
 }

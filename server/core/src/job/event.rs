@@ -14,6 +14,7 @@ use super::Isolation;
 use super::outcome::{Deadline, Outcome};
 use crate::change::Totals;
 use crate::fingerprint::OutsideChange;
+use crate::permission::PermissionOption;
 use crate::{AbsPath, AttemptNo, ChangeSetId, Failure, FailureCode, ObjectId, Seq, display};
 
 /// One event, with its place and time.
@@ -138,6 +139,9 @@ pub enum Known {
         request: String,
         /// One line for people.
         title: String,
+        /// The answers that the harness takes, in its order.
+        #[serde(default)]
+        options: Vec<PermissionOption>,
     },
     /// A permission was answered, by a person or by the policy.
     PermissionAnswered {
@@ -258,7 +262,10 @@ impl Known {
             Self::CommandEnded { item, tail, .. } => vec![item, tail],
             Self::FilesTouched { paths } => paths.iter_mut().collect(),
             Self::ToolUsed { tool, .. } => vec![tool],
-            Self::PermissionRequested { request, title } => vec![request, title],
+            Self::PermissionRequested { request, title, options } => {
+                let options = options.iter_mut().flat_map(|option| [&mut option.id, &mut option.name]);
+                [request, title].into_iter().chain(options).collect()
+            }
             Self::PermissionAnswered { request, option } => [request].into_iter().chain(option).collect(),
             Self::Swept { survivors, .. } => survivors.iter_mut().collect(),
             Self::AttemptEnded { failure, final_message, .. } => {

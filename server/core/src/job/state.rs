@@ -414,7 +414,7 @@ impl Attempt {
                 self.actual_model = model.clone().or(self.actual_model.take());
             }
             Known::Usage { usage } => self.usage = Some(*usage),
-            Known::PermissionRequested { request, title } => {
+            Known::PermissionRequested { request, title, .. } => {
                 self.waiting = Some(Waiting { request: request.clone(), title: title.clone(), since: record.at });
             }
             Known::PermissionAnswered { .. } | Known::VerificationStarted => self.waiting = None,

@@ -3,6 +3,7 @@
 use pactify_core::FailureCode;
 use pactify_core::harness::codex::Codex;
 use pactify_core::harness::{Conclusion, Harness, Resume, Step};
+use pactify_core::job::access::Access;
 use pactify_core::job::event::{ExitRecord, Known, Usage};
 use pactify_core::job::outcome::Verdict;
 use proptest::prelude::*;
@@ -14,10 +15,10 @@ use crate::request::Asked;
 const DONE: &str = r#"{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}"#;
 
 fn after(asked: &Asked, stdout: &str, stderr: &str, exit: ExitRecord) -> (Vec<Known>, Conclusion) {
-    let (steps, end) = run(&mut *Codex.driver(&asked.request()), stdout, stderr, exit);
+    let (steps, end) = run(&mut *Codex.driver(&asked.request(), Access::Write), stdout, stderr, exit);
     let known = steps.into_iter().map(|step| match step {
         Step::Record(known) => known,
-        Step::Send(line) => panic!("codex exec reads its brief and nothing else: {line}"),
+        other => panic!("codex exec reads its brief and nothing else: {other:?}"),
     });
     (known.collect(), end)
 }

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use pactify_core::harness::codex::Codex;
 use pactify_core::harness::{Conclusion, Driver, Harness, Step};
+use pactify_core::job::access::Access;
 use pactify_core::job::event::ExitRecord;
 
 use crate::request::Asked;
@@ -89,12 +90,13 @@ fn replayed(group: &str) -> String {
         let stderr = fixture(&format!("{name}.stderr")).unwrap_or_default();
         let exit = exit_of(&name, &stdout);
         let asked = asked(&name);
-        let (steps, end) = run(&mut *Codex.driver(&asked.request()), &stdout, &stderr, exit);
+        let (steps, end) = run(&mut *Codex.driver(&asked.request(), Access::Write), &stdout, &stderr, exit);
         writeln!(shown, "## {name}: {exit:?}").unwrap();
         for step in steps {
             match step {
                 Step::Record(known) => writeln!(shown, "{}", serde_json::to_string(&known).unwrap()).unwrap(),
                 Step::Send(line) => writeln!(shown, "> {line}").unwrap(),
+                Step::CloseInput => writeln!(shown, "> (end)").unwrap(),
             }
         }
         writeln!(shown, "=> {:#?}\n=> {:?}\n", end.verdict, end.final_message).unwrap();

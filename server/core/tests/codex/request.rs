@@ -3,6 +3,7 @@
 use pactify_core::brief::Brief;
 use pactify_core::config::Settings;
 use pactify_core::harness::{HarnessSettings, Places, Request, Resume, registry};
+use pactify_core::permission::Policy;
 use pactify_core::{AbsPath, JobId};
 
 /// The owner of all that a [`Request`] borrows.
@@ -51,6 +52,7 @@ impl Asked {
             executable: &self.executable,
             settings: &self.settings,
             model: self.model,
+            permissions: Policy::Allow,
             places: &self.places,
             resume: self.resume,
             version: self.version,

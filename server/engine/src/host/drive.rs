@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use super::deadlines::Deadlines;
 use super::lines::{Lines, Piece};
-use super::{Host, launch};
+use super::{Host, evidence, launch};
 use crate::process::{Child, JobTree, Marker, NotDead, Patience, Pipes, VerifiedDead};
 
 /// How long output may still come after the first process has ended: a grandchild may hold the pipe open for ever.
@@ -32,6 +32,9 @@ pub(super) const ENDING: Patience = Patience { grace: Duration::from_secs(5), ki
 
 /// The same for a tree whose first process has ended already.
 pub(super) const LEFTOVERS: Patience = Patience { grace: Duration::ZERO, kill: Duration::from_secs(10) };
+
+/// How long a harness that has nothing more to do may take to end by itself. (kimi gives its background tasks 5 s.)
+const CLOSING: Duration = Duration::from_secs(15);
 
 /// Everything that a host's loop reacts to.
 #[derive(Debug)]
@@ -82,6 +85,8 @@ struct Loop<'a> {
     stderr: Stream,
     exit: Option<(ExitRecord, Instant)>,
     ending: Option<JoinHandle<Result<VerifiedDead, NotDead>>>,
+    /// Until when the program may end by itself: it was told that there is nothing more to do.
+    parting: Option<Instant>,
     deadline: Option<Deadline>,
     failure: Option<Failure>,
 }
@@ -113,13 +118,14 @@ pub(super) async fn drive(host: &mut Host, running: Running) -> Driven {
         stderr: Stream::default(),
         exit: None,
         ending: None,
+        parting: None,
         deadline: None,
         failure: None,
     };
     let steps = state.driver.on_start();
     state.take(steps);
     if state.host.cancelled() {
-        state.end();
+        state.part();
     }
     while !state.is_over() {
         state.turn(&mut deadlines).await;
@@ -138,7 +144,10 @@ impl Loop<'_> {
         let wait = match &self.exit {
             Some((_, since)) => DRAIN.saturating_sub(since.elapsed()),
             None if self.ending.is_some() => ENDING.grace + ENDING.kill,
-            None => deadlines.quiet_for(now),
+            None => match self.parting {
+                Some(until) => until.saturating_duration_since(Instant::now()),
+                None => deadlines.quiet_for(now),
+            },
         };
         let Ok(event) = tokio::time::timeout(wait, self.host.next_event()).await else {
             return self.time_passed(deadlines);
@@ -152,15 +161,15 @@ impl Loop<'_> {
             Event::Exited(status) => self.exit = Some((exit_record(status), Instant::now())),
             Event::Cancel => {
                 if self.host.note_cancel() {
-                    let steps = self.driver.on_cancel();
-                    self.take(steps);
-                    self.end();
+                    self.part();
                 }
             }
             Event::ChildEnded => super::reap(),
         }
         // A harness that never pauses leaves no idle moment in which its time could pass.
-        if deadlines.passed(now) == Some(Deadline::Total) {
+        if self.has_parted() {
+            self.end();
+        } else if deadlines.passed(now) == Some(Deadline::Total) {
             self.out_of_time(Deadline::Total);
         }
     }
@@ -173,16 +182,18 @@ impl Loop<'_> {
             }
             return;
         }
-        if let Some(deadline) = deadlines.passed(self.host.env().moment()) {
+        if self.has_parted() {
+            self.end();
+        } else if let Some(deadline) = deadlines.passed(self.host.env().moment()) {
             self.out_of_time(deadline);
         }
     }
 
     fn out_of_time(&mut self, deadline: Deadline) {
-        if self.ending.is_none() && self.exit.is_none() {
+        if self.parting.is_none() && self.ending.is_none() && self.exit.is_none() {
             self.deadline = Some(deadline);
             self.record(Known::DeadlinePassed { deadline });
-            self.end();
+            self.part();
         }
     }
 
@@ -218,6 +229,10 @@ impl Loop<'_> {
                         let _ = input.send(line);
                     }
                 }
+                Step::CloseInput => {
+                    self.input = None;
+                    self.part_within(CLOSING);
+                }
             }
         }
     }
@@ -228,6 +243,25 @@ impl Loop<'_> {
         {
             tracing::error!(%error, "the journal refused a record; ending the harness");
             self.failure = Some(error.into_failure());
+            self.end();
+        }
+    }
+
+    /// Tells the program to end, and gives it the time that its driver thinks it needs.
+    fn part(&mut self) {
+        let steps = self.driver.on_cancel();
+        self.take(steps);
+        self.part_within(self.driver.cancel_patience());
+    }
+
+    fn has_parted(&self) -> bool {
+        self.parting.is_some_and(|until| until <= Instant::now())
+    }
+
+    fn part_within(&mut self, patience: Duration) {
+        let until = Instant::now() + patience;
+        self.parting = Some(self.parting.map_or(until, |earlier| earlier.min(until)));
+        if patience.is_zero() {
             self.end();
         }
     }
@@ -251,7 +285,6 @@ impl Loop<'_> {
             self.hear(&[], source);
         }
         let exit = self.exit.map_or(ExitRecord::Signal(9), |(exit, _)| exit);
-        let conclusion = self.driver.on_exit(exit);
         self.record(Known::HarnessExited { exit });
         let sweep = match self.ending.take() {
             Some(sweep) => sweep,
@@ -261,6 +294,12 @@ impl Loop<'_> {
             }
         };
         let dead = sweep.await.unwrap_or_else(|error| Err(NotDead::Table(io::Error::other(error))));
+        for wanted in self.driver.evidence() {
+            let found = evidence::read(&self.host.dir().home(), &wanted);
+            let steps = self.driver.on_evidence(&wanted, found.as_deref());
+            self.take(steps);
+        }
+        let conclusion = self.driver.on_exit(exit);
         Driven { conclusion, deadline: self.deadline, failure: self.failure, dead }
     }
 }

@@ -106,14 +106,14 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
         return Ok(Err(Failure::new(FailureCode::HarnessNotFound, message, next)));
     };
     let version = {
-        let (env, spec) = (host.env().clone(), spec.clone());
-        host.away(move || harness::version(&env, harness, &spec.settings, &spec.executable)).await?
+        let (env, spec, harness) = (host.env().clone(), spec.clone(), harness.clone());
+        host.away(move || harness::version(&env, &*harness, &spec.settings, &spec.executable)).await?
     };
     let version = match version {
         Ok(version) => version,
         Err(failure) => return Ok(Err(failure)),
     };
-    let places = harness_places(host, harness);
+    let places = harness_places(host, &*harness);
     let (session, used) = match (turn, &host.state().attempt) {
         (Turn::Further(_), Some(attempt)) => (attempt.session.clone(), attempt.used_before),
         _ => (None, Usage::default()),
@@ -127,11 +127,12 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
         executable: &spec.executable,
         settings: &spec.settings,
         model: spec.model.as_deref().or(spec.settings.model.as_deref()),
+        permissions: spec.permissions,
         places: &places,
         resume: session.as_deref().map(|session| Resume { session, used }),
         version: version.as_deref(),
     };
-    let launch = match plan(harness, &request, spec.access) {
+    let launch = match plan(&*harness, &request, spec.access) {
         Ok(launch) => launch,
         Err(failure) => return Ok(Err(failure)),
     };
@@ -144,7 +145,7 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
         host.away(move || launch::prepare(&launch, &roots.each_ref(), &environment)).await?
     };
     if let Err(error) = prepared {
-        return Ok(Err(error.into_failure(harness, &request)));
+        return Ok(Err(error.into_failure(&*harness, &request)));
     }
     if host.cancelled() {
         return Ok(Ok(None));
@@ -156,7 +157,7 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
             return Ok(Err(Failure::new(FailureCode::LaunchFailed, with_causes(&error), next)));
         }
     };
-    let running = Running { child, pipes, driver: harness.driver(&request), stdin: launch.stdin };
+    let running = Running { child, pipes, driver: harness.driver(&request, spec.access), stdin: launch.stdin };
     let leader = running.child.identity().clone();
     if let Err(error) = host.record(Known::Launched { leader: (&leader).into(), harness_version: version }) {
         // Nobody would know of it, or end it.

@@ -7,6 +7,7 @@ use pactify_core::brief::Brief;
 use pactify_core::harness::registry;
 use pactify_core::job::state::SeenState;
 use pactify_core::job::{JobSpec, Limits, SPEC_FORMAT};
+use pactify_core::permission::Policy;
 use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, view};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId};
 
@@ -36,7 +37,7 @@ impl Jobs {
         let base_kind = params.base.unwrap_or(settings.base);
         let isolation = params.isolation.unwrap_or(settings.isolation);
         base::refuse(base_kind, isolation, unsaved.is_some())?;
-        let executable = harness::resolve(self.env(), found, &harness_settings)?;
+        let executable = harness::resolve(self.env(), &*found, &harness_settings)?;
         let examined = self.git()?.examine(&folder)?;
         let setup = self.setup(&settings, &examined.repository, &examined.head)?;
         let at = self.env().now();
@@ -61,6 +62,7 @@ impl Jobs {
             isolation,
             lfs: settings.repository(&examined.repository).lfs,
             setup,
+            permissions: Policy::default(),
             repository: examined.repository,
             base,
             limits,
@@ -80,7 +82,7 @@ impl Jobs {
         let harness = registry::find(&old.harness).ok_or_else(|| unknown_harness(old.harness.as_str()))?;
         let all = config::load(self.env())?;
         let settings = all.harness_settings(&old.harness);
-        let executable = harness::resolve(self.env(), harness, &settings)?;
+        let executable = harness::resolve(self.env(), &*harness, &settings)?;
         let examined = self.git()?.examine(&old.repository.worktree)?;
         let setup = self.setup(&all, &examined.repository, &examined.head)?;
         let at = self.env().now();

@@ -23,7 +23,7 @@ impl Jobs {
             .into_iter()
             .map(|harness| HarnessView {
                 default: harness.name() == settings.harness,
-                ..self.look_at(harness, &settings)
+                ..self.look_at(&*harness, &settings)
             })
             .collect();
         Ok(HarnessList { harnesses })
@@ -44,7 +44,7 @@ impl Jobs {
         for harness in registry::all() {
             let name = harness.name();
             if params.harness.as_deref().is_none_or(|wanted| wanted == name.as_str()) {
-                findings.push(finding_of(&self.look_at(harness, &settings)));
+                findings.push(finding_of(&self.look_at(&*harness, &settings)));
             }
         }
         findings.sort_by_key(|finding| finding.severity);
@@ -59,7 +59,7 @@ impl Jobs {
         }
         let mut findings = vec![self.check_store(), self.check_configuration(), self.check_git(), check_namespaces()];
         let settings = config::load(self.env()).unwrap_or_default();
-        findings.extend(registry::all().into_iter().map(|harness| finding_of(&self.look_at(harness, &settings))));
+        findings.extend(registry::all().into_iter().map(|harness| finding_of(&self.look_at(&*harness, &settings))));
         for finding in findings {
             let _ = writeln!(text, "[{:?}] {}: {} {}", finding.severity, finding.id, finding.title, finding.detail);
         }

@@ -73,6 +73,7 @@ pub(crate) fn spec(id: &str) -> JobSpec {
             parent: None,
         },
         lfs: pactify_core::lfs::LfsPolicy::default(),
+        permissions: pactify_core::permission::Policy::default(),
         setup: None,
         limits: Limits::default(),
         retry_of: None,

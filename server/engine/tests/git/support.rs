@@ -355,6 +355,7 @@ pub(crate) fn spec(id: JobId, isolation: Isolation, repository: RepositoryRecord
         repository,
         base,
         lfs: pactify_core::lfs::LfsPolicy::default(),
+        permissions: pactify_core::permission::Policy::default(),
         setup: None,
         limits: Limits::default(),
         retry_of: None,

@@ -75,6 +75,7 @@ impl World {
             repository,
             base,
             lfs: pactify_core::lfs::LfsPolicy::default(),
+            permissions: pactify_core::permission::Policy::default(),
             setup: None,
             limits: Limits::default(),
             retry_of: None,

@@ -107,7 +107,7 @@ fn any_event() -> impl Strategy<Value = (u32, Known)> {
         Just(started(AttemptReason::Recovery)),
         Just(launched()),
         Just(Known::Message { text: "m".into() }),
-        Just(Known::PermissionRequested { request: "r".into(), title: "t".into() }),
+        Just(Known::PermissionRequested { request: "r".into(), title: "t".into(), options: vec![] }),
         Just(Known::PermissionAnswered { request: "r".into(), option: None }),
         Just(Known::CancelRequested),
         Just(Known::DeadlinePassed { deadline: Deadline::Stall }),
