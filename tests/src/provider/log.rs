@@ -50,7 +50,7 @@ pub enum Kind {
     ClientGone,
     /// A refresh of a login.
     OAuth,
-    /// Anything else, such as a look at the list of models.
+    /// Anything else, such as a look at the list of models, or a request for a title.
     Other,
 }
 

@@ -11,9 +11,10 @@ use serde_json::{Map, Value, json};
 use super::script::Item;
 
 /// Names under which clients offer a shell, best first.
-const SHELLS: [&str; 7] = ["exec_command", "shell_command", "bash", "Shell", "shell", "run_command", "local_shell"];
+const SHELLS: [&str; 8] =
+    ["exec_command", "shell_command", "bash", "Bash", "Shell", "shell", "run_command", "local_shell"];
 /// Names under which clients offer to write a whole file.
-const WRITERS: [&str; 5] = ["write", "write_file", "WriteFile", "write_to_file", "create_file"];
+const WRITERS: [&str; 6] = ["write", "Write", "write_file", "WriteFile", "write_to_file", "create_file"];
 
 /// The tools of one request, by name.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! What a step becomes on the wire: a status and timed chunks of an event stream.
 //!
-//! Pure: a step and a request in, a [`Reply`] out; [`super::server`] sends it and keeps the time. The events are those
-//! that the Responses API streams and codex reads (`response.created` … `response.output_item.done` …
+//! Pure: a step and a request in, a [`Reply`] out; [`super::server`] sends it and keeps the time. The Chat Completions
+//! API is spoken by [`super::chat`]; the events here are those that the Responses API streams and codex reads (`response.created` … `response.output_item.done` …
 //! `response.completed`); times and ids are made up, ids differ between any two answers of any two providers.
 
 use std::collections::BTreeMap;
@@ -9,8 +9,16 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::chat::Completion;
 use super::offer::Offer;
 use super::script::{Answer, Item, Step};
+
+/// The API that a request came by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wire {
+    Responses,
+    Chat,
+}
 
 /// One answer, ready to be sent.
 #[derive(Debug)]
@@ -47,23 +55,36 @@ impl Reply {
     }
 
     /// The answer that `step` gives to `request`. `seed` makes its ids unique.
-    pub(super) fn to(step: &Step, request: &Value, seed: &str) -> Self {
+    pub(super) fn to(step: &Step, wire: Wire, request: &Value, seed: &str) -> Self {
         let stream = || Stream::new(step, request, seed);
+        let completion = || Completion::new(step, request, seed);
+        let play = |items: &[Item], incomplete: Option<&str>| match wire {
+            Wire::Responses => stream().play(items, incomplete),
+            Wire::Chat => completion().play(items, incomplete),
+        };
+        let error = |error: &Value| match wire {
+            Wire::Responses => stream().error(error),
+            Wire::Chat => completion().error(error),
+        };
+        let break_off = |silence| match wire {
+            Wire::Responses => stream().break_off(silence),
+            Wire::Chat => completion().break_off(silence),
+        };
         let (pause, then) = match &step.answer {
-            Answer::Items(items) => (step.delay, stream().play(items, None)),
-            Answer::Incomplete(items, reason) => (step.delay, stream().play(items, Some(reason))),
+            Answer::Items(items) => (step.delay, play(items, None)),
+            Answer::Incomplete(items, reason) => (step.delay, play(items, Some(reason))),
             Answer::Status(status, body, headers) => {
                 let default = || json!({"error": {"message": format!("scripted error {status}"), "code": null}});
                 (step.delay, Then::json(*status, &body.clone().unwrap_or_else(default), headers.clone()))
             }
             Answer::Raw(text, kind) => (step.delay, Then::body(200, kind, vec![Chunk::now(text.clone())])),
-            Answer::Failed(error) => (step.delay, stream().fail(error)),
-            Answer::SseError(error) => (step.delay, stream().error(error)),
+            Answer::Failed(fault) if wire == Wire::Responses => (step.delay, stream().fail(fault)),
+            Answer::Failed(fault) | Answer::SseError(fault) => (step.delay, error(fault)),
             Answer::Hang(silence) => (step.delay.saturating_add(*silence), Then::Close),
             Answer::HangHeaders(silence) => (step.delay, Then::stream(vec![Chunk::silence(*silence)])),
-            Answer::HangStream(silence) => (step.delay, stream().break_off(*silence)),
+            Answer::HangStream(silence) => (step.delay, break_off(*silence)),
             Answer::Drop => (step.delay, Then::Close),
-            Answer::Truncate => (step.delay, stream().break_off(Duration::ZERO)),
+            Answer::Truncate => (step.delay, break_off(Duration::ZERO)),
         };
         Self { pause, then }
     }
@@ -75,7 +96,7 @@ impl Then {
         Self::Send { status, headers, chunks: vec![Chunk::now(body.to_string())] }
     }
 
-    fn stream(chunks: Vec<Chunk>) -> Self {
+    pub(super) fn stream(chunks: Vec<Chunk>) -> Self {
         Self::body(200, "text/event-stream", chunks)
     }
 
@@ -92,7 +113,7 @@ impl Chunk {
         Self { after: Duration::ZERO, text }
     }
 
-    fn silence(after: Duration) -> Self {
+    pub(super) fn silence(after: Duration) -> Self {
         Self { after, text: String::new() }
     }
 }
@@ -243,7 +264,7 @@ impl<'a> Stream<'a> {
 }
 
 /// A text cut in two, as deltas come in pieces.
-fn halves(text: &str) -> [&str; 2] {
+pub(super) fn halves(text: &str) -> [&str; 2] {
     let middle = (text.len() / 2..).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     [&text[..middle], &text[middle..]]
 }
@@ -263,7 +284,7 @@ mod tests {
     use super::*;
 
     fn events(step: &Step, request: &Value) -> Vec<Value> {
-        let Then::Send { chunks, .. } = Reply::to(step, request, "1").then else { return Vec::new() };
+        let Then::Send { chunks, .. } = Reply::to(step, Wire::Responses, request, "1").then else { return Vec::new() };
         chunks
             .iter()
             .filter_map(|chunk| chunk.text.split_once("\ndata: "))
@@ -317,7 +338,7 @@ mod tests {
     #[test]
     fn silences_stand_where_the_script_wants_them() {
         let second = Duration::from_secs(1);
-        let reply = |answer| Reply::to(&Step::of(answer), &Value::Null, "1");
+        let reply = |answer| Reply::to(&Step::of(answer), Wire::Responses, &Value::Null, "1");
         assert_eq!(reply(Answer::Hang(second)).pause, second);
         for answer in [Answer::HangHeaders(second), Answer::HangStream(second)] {
             let Then::Send { chunks, .. } = reply(answer).then else { panic!() };

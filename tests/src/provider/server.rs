@@ -27,8 +27,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Sleep, sleep, timeout};
 
 use super::log::{Entry, Kind, Log};
-use super::reply::{Chunk, Reply, Then};
-use super::script::{Script, Scripts};
+use super::reply::{Chunk, Reply, Then, Wire};
+use super::script::{Script, Scripts, Step};
 
 /// Connections served at a time; more wait in the listener's queue.
 const MOST_CONNECTIONS: usize = 256;
@@ -161,7 +161,10 @@ fn route(shared: &Shared, head: &request::Parts, body: Value, bytes: usize) -> (
     };
     let is = |method: &Method, end: &str| head.method == *method && rest.ends_with(end);
     if is(&Method::POST, "/responses") {
-        return respond(shared, script, entry);
+        return respond(shared, script, Wire::Responses, entry);
+    }
+    if is(&Method::POST, "/chat/completions") {
+        return respond(shared, script, Wire::Chat, entry);
     }
     let reply = if is(&Method::POST, "/oauth/token") {
         entry.kind = Kind::OAuth;
@@ -180,13 +183,19 @@ fn route(shared: &Shared, head: &request::Parts, body: Value, bytes: usize) -> (
     (reply, None)
 }
 
-fn respond(shared: &Shared, script: &Script, mut entry: Entry) -> (Reply, Option<Entry>) {
+fn respond(shared: &Shared, script: &Script, wire: Wire, mut entry: Entry) -> (Reply, Option<Entry>) {
     if script.require_auth.as_ref().is_some_and(|wanted| entry.headers.get(AUTHORIZATION.as_str()) != Some(wanted)) {
         entry.kind = Kind::Unauthorized;
         shared.log.push(entry);
         let error = json!({"message": "Incorrect API key provided", "type": "invalid_request_error",
             "code": "invalid_api_key"});
         return (Reply::json(401, &json!({"error": error})), None);
+    }
+    let seed = || format!("{:016x}{:06}", shared.seed, shared.answers.fetch_add(1, Ordering::Relaxed));
+    if wire == Wire::Chat && entry.body["tools"].as_array().is_none_or(Vec::is_empty) {
+        let reply = Reply::to(&Step::message("A title"), wire, &entry.body, &seed());
+        shared.log.push(entry);
+        return (reply, None);
     }
     entry.kind = Kind::Request;
     {
@@ -199,8 +208,7 @@ fn respond(shared: &Shared, script: &Script, mut entry: Entry) -> (Reply, Option
         entry.turn = *turn;
         *turn += 1;
     }
-    let number = shared.answers.fetch_add(1, Ordering::Relaxed);
-    let reply = Reply::to(&script.step(entry.turn), &entry.body, &format!("{:016x}{number:06}", shared.seed));
+    let reply = Reply::to(&script.step(entry.turn), wire, &entry.body, &seed());
     // The copy for a client that leaves needs no second copy of what it had sent.
     let gone = Entry { kind: Kind::ClientGone, body: Value::Null, bytes: 0, ..entry.clone() };
     shared.log.push(entry);

@@ -20,7 +20,10 @@ const QUIET: [&str; 3] = ["--ignore-scripts", "--no-audit", "--no-fund"];
 
 /// The tools that this one's recipe uses.
 pub(super) fn needs(tool: Tool) -> &'static [Tool] {
-    if tool == Tool::CodeServer { &[Tool::Node24] } else { &[] }
+    match tool {
+        Tool::CodeServer | Tool::Kimi => &[Tool::Node24],
+        _ => &[],
+    }
 }
 
 /// Fills an empty folder with the tool.
@@ -55,6 +58,10 @@ fn npm(tool: Tool, pins: &Path, folder: &Path) -> Result<(), ToolError> {
     }
     let mut npm = command("npm");
     npm.arg("ci").args(QUIET).current_dir(folder);
+    if tool == Tool::Kimi {
+        // A terminal and a clipboard, as native modules for every system: as much again as kimi itself.
+        npm.arg("--omit=optional");
+    }
     done(tool, "npm", npm, DOWNLOAD)
 }
 

@@ -41,6 +41,22 @@ fn each_session_is_played_the_script_from_its_start() {
 }
 
 #[test]
+fn a_chat_is_played_the_same_script_and_its_title_is_out_of_turn() {
+    let scripts = Scripts::default().with("two", Script::of([Step::shell("ls"), Step::message("second")]));
+    let provider = Provider::start(scripts).unwrap();
+    let chat = "POST /s/two/v1/chat/completions HTTP/1.1";
+    let tools = r#"{"tools": [{"type": "function", "function": {"name": "Bash", "parameters": {"properties":
+        {"command": {"type": "string"}}}}}]}"#;
+    for (body, expect) in
+        [(tools, r#""finish_reason":"tool_calls""#), ("{}", r#""content":"itle""#), (tools, r#""content":"ond""#)]
+    {
+        let answer = ask(&provider, chat, body);
+        assert!(answer.contains(expect) && answer.contains("data: [DONE]"), "{body}: {answer}");
+    }
+    assert_eq!(provider.requests().iter().map(|entry| entry.turn).collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
 fn what_it_cannot_serve_is_refused_with_a_reason() {
     let scripts = Scripts::from_value(serde_json::json!({"scripts": {
         "open": {"steps": [{"message": "ok"}]},
