@@ -6,6 +6,7 @@
 //! file, one folder of transcripts and one line in [`registry`].
 
 pub mod codex;
+pub mod login;
 pub mod registry;
 pub mod settings;
 
@@ -22,6 +23,7 @@ use crate::job::outcome::Verdict;
 use crate::permission::Policy;
 use crate::{AbsPath, Failure, JobId};
 
+pub use login::{KeptLogin, LinkKind, LoginWorth, PlannedLink, VendorKeys};
 pub use settings::HarnessSettings;
 
 /// A harness's name: lower-case letters, digits and dashes.
@@ -95,6 +97,22 @@ pub trait Harness: Send + Sync {
     fn login_probe(&self) -> Option<&'static [&'static str]> {
         None
     }
+
+    /// What the contents of one of its login files are worth: whether a job's copy may be written back, and whether
+    /// what a job left of the person's own must be replaced by what was there before.
+    fn judge_login(&self, contents: &[u8]) -> LoginWorth {
+        login::judge(contents)
+    }
+
+    /// The keys of model vendors that it logs in with, from the person's environment.
+    fn vendor_keys(&self) -> VendorKeys {
+        VendorKeys::Own(&[])
+    }
+
+    /// The login that pactify keeps for it, where the program is of a version whose own cannot be linked.
+    fn kept_login(&self, _version: Option<&str>) -> Option<KeptLogin> {
+        None
+    }
 }
 
 /// What a plan is made from.
@@ -142,6 +160,9 @@ pub struct Places {
     pub user_home: Option<AbsPath>,
     /// Where the person keeps this harness's own state, when a variable says so ([`Harness::home_variable`]).
     pub person_state: Option<AbsPath>,
+    /// Where pactify keeps a login of its own for this harness ([`Harness::kept_login`]), below `PACTIFY_HOME`; it need
+    /// not exist.
+    pub kept: AbsPath,
 }
 
 /// A launch, together with what it is allowed. A `Plan<ReadOnly>` cannot hold a write grant.
@@ -205,17 +226,6 @@ pub struct PlannedFile {
     pub path: AbsPath,
     /// Its whole content; never logged.
     pub contents: String,
-}
-
-/// A link that a plan makes, to a login of the person.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedLink {
-    /// Where the link is made.
-    pub at: AbsPath,
-    /// What it leads to; left out without an error when that does not exist.
-    pub target: AbsPath,
-    /// Whether the harness replaces the target (a refreshed login): target and directory must be writable then.
-    pub refreshed: bool,
 }
 
 /// A program's standard input.

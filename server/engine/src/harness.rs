@@ -52,7 +52,7 @@ pub fn version(
 ) -> Result<Option<String>, Failure> {
     // Even for this some harnesses make themselves a home; where there can be none, they do without.
     let home = harness.home_variable().map(|name| (name, OsString::from(NO_HOME)));
-    let output = probe(env, settings, executable, harness.version_args(), home)?;
+    let output = probe(env, harness, settings, executable, harness.version_args(), home)?;
     Ok(harness.parse_version(&String::from_utf8_lossy(&output.stdout.bytes)))
 }
 
@@ -70,7 +70,7 @@ pub fn logged_in(
         return Ok(Some(false));
     }
     let home = harness.home_variable().map(|name| (name, state.as_path().as_os_str().to_owned()));
-    probe(env, settings, executable, arguments, home).map(|output| Some(output.success()))
+    probe(env, harness, settings, executable, arguments, home).map(|output| Some(output.success()))
 }
 
 /// Where the person keeps this harness's own state.
@@ -79,14 +79,22 @@ fn person_state(env: &Env, harness: &dyn Harness) -> Option<AbsPath> {
     chosen.or_else(|| Some(env.directories().home().join(harness.home_folder()?)))
 }
 
+/// Where pactify keeps logins of its own for `harness`, below `PACTIFY_HOME`.
+pub fn kept(pactify_home: &AbsPath, harness: &dyn Harness) -> AbsPath {
+    pactify_home.join("kept").join(harness.name().as_str())
+}
+
 fn probe(
     env: &Env,
+    harness: &dyn Harness,
     settings: &HarnessSettings,
     executable: &AbsPath,
     arguments: &[&str],
     home: Option<(&str, OsString)>,
 ) -> Result<crate::process::Output, Failure> {
-    let mut environment = EnvPolicy::harness(&settings.environment).filter(env.variables());
+    let keys = harness.vendor_keys().names().iter().copied();
+    let let_through = settings.environment.iter().map(String::as_str).chain(keys);
+    let mut environment = EnvPolicy::harness(let_through).filter(env.variables());
     if let Some((name, value)) = home {
         environment.set(name, value);
     }

@@ -32,6 +32,7 @@ static PLACES: LazyLock<Places> = LazyLock::new(|| Places {
     tmp: path("/j/tmp"),
     user_home: None,
     person_state: None,
+    kept: path("/kept"),
 });
 
 fuzz_target!(|input: &[u8]| {

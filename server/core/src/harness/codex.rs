@@ -11,7 +11,10 @@ mod stderr;
 
 use std::time::Duration;
 
-use super::{Driver, Harness, HarnessName, Launch, Plan, PlannedFile, PlannedLink, Preflight, Request, Resume, Stdin};
+use super::{
+    Driver, Harness, HarnessName, Launch, LinkKind, Plan, PlannedFile, PlannedLink, Preflight, Request, Resume, Stdin,
+    VendorKeys,
+};
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::job::event::ExitRecord;
 use crate::{AbsPath, Failure, FailureCode};
@@ -90,6 +93,11 @@ impl Harness for Codex {
     fn login_probe(&self) -> Option<&'static [&'static str]> {
         Some(&["login", "status"])
     }
+
+    fn vendor_keys(&self) -> VendorKeys {
+        // It does not read OPENAI_API_KEY; a provider's `env_key` is let through with the provider.
+        VendorKeys::Own(&["CODEX_API_KEY"])
+    }
 }
 
 fn launch(request: &Request<'_>, tree: &AbsPath, access: Access, network: bool) -> Result<Launch, Failure> {
@@ -161,7 +169,11 @@ fn plain_argument<'t>(what: &str, text: &'t str) -> Result<&'t str, Failure> {
 fn login_link(request: &Request<'_>) -> Option<PlannedLink> {
     let places = request.places;
     let state = places.person_state.clone().or_else(|| places.user_home.as_ref().map(|home| home.join(HOME_FOLDER)))?;
-    Some(PlannedLink { at: places.home.join("auth.json"), target: state.join("auth.json"), refreshed: true })
+    Some(PlannedLink {
+        at: places.home.join("auth.json"),
+        target: state.join("auth.json"),
+        kind: LinkKind::ReplacedFile,
+    })
 }
 
 /// Without a working sandbox codex fails every command of the agent and still ends well: asked for beforehand.

@@ -1,7 +1,7 @@
 //! What is run, written and linked: golden, because every word of it was measured against the real program.
 
 use pactify_core::harness::codex::Codex;
-use pactify_core::harness::{Harness, Launch, Resume};
+use pactify_core::harness::{Harness, Launch, LinkKind, Resume};
 use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
 use pactify_core::job::event::Usage;
 use pactify_core::{Failure, FailureCode};
@@ -64,12 +64,12 @@ fn a_job_at_a_provider_of_the_persons_own() {
 #[test]
 fn the_login_is_linked_from_where_the_person_keeps_it_and_only_if_the_provider_wants_it() {
     let target = |asked: &Asked| {
-        launch(asked, Access::Write).unwrap().links.first().map(|link| (link.target.clone(), link.refreshed))
+        launch(asked, Access::Write).unwrap().links.first().map(|link| (link.target.clone(), link.kind))
     };
     let mut asked = Asked::plain();
-    assert_eq!(target(&asked), Some((path("/home/u/.codex/auth.json"), true)));
+    assert_eq!(target(&asked), Some((path("/home/u/.codex/auth.json"), LinkKind::ReplacedFile)));
     asked.places.person_state = Some(path("/data/codex"));
-    assert_eq!(target(&asked), Some((path("/data/codex/auth.json"), true)));
+    assert_eq!(target(&asked), Some((path("/data/codex/auth.json"), LinkKind::ReplacedFile)));
 
     assert_eq!(target(&Asked::configured(GATEWAY)), None);
     let with_login = format!("{GATEWAY}\nrequires_openai_auth = true");

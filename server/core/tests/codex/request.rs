@@ -32,6 +32,7 @@ impl Asked {
                 tmp: path("/home/u/.pactify/jobs/j/tmp"),
                 user_home: Some(path("/home/u")),
                 person_state: None,
+                kept: path("/home/u/.pactify/kept/codex"),
             },
             model: None,
             resume: None,

@@ -5,11 +5,12 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
 
-use pactify_core::harness::{Harness, Launch, PlannedFile, PlannedLink, Preflight, Request};
+use pactify_core::harness::{Harness, Launch, LinkKind, PlannedFile, PlannedLink, Preflight, Request};
 use pactify_core::job::event::ExitRecord;
 use pactify_core::{AbsPath, Failure, FailureCode, display};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, symlinkat, unlinkat};
@@ -74,6 +75,16 @@ pub(super) fn environment(env: &Env, launch: &Launch, marker: &Marker) -> ChildE
     environment
 }
 
+/// The plan, with the keys of model vendors that are the harness's to log in with let through.
+pub(super) fn with_vendor_keys(mut launch: Launch, harness: &dyn Harness) -> Launch {
+    for &name in harness.vendor_keys().names() {
+        if launch.keep_env.iter().all(|kept| kept != name) {
+            launch.keep_env.push(name.to_owned());
+        }
+    }
+    launch
+}
+
 /// The process that the plan describes.
 pub(super) fn invocation(launch: &Launch, environment: ChildEnv) -> Invocation {
     Invocation::new(launch.executable.clone(), launch.cwd.clone(), environment).args(&launch.args)
@@ -92,10 +103,16 @@ fn write(file: &PlannedFile, roots: &[&AbsPath]) -> io::Result<()> {
 fn make_link(link: &PlannedLink, roots: &[&AbsPath]) -> Result<(), LaunchError> {
     let failed = |source| LaunchError::Write { path: link.at.clone(), source };
     let target = link.target.as_path();
+    if link.kind == LinkKind::Locks && target.parent().is_some_and(Path::is_dir) {
+        match std::fs::DirBuilder::new().mode(0o700).create(target) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+            _ => {}
+        }
+    }
     if std::fs::metadata(target).is_err() {
         return Ok(());
     }
-    if link.refreshed && !can_be_replaced(target) {
+    if !can_be_refreshed(target, link.kind) {
         return Err(LaunchError::LoginNotWritable { target: link.target.clone() });
     }
     let (directory, name) = directory_of(&link.at, roots).map_err(failed)?;
@@ -103,11 +120,17 @@ fn make_link(link: &PlannedLink, roots: &[&AbsPath]) -> Result<(), LaunchError> 
     symlinkat(target, &directory, &name).map_err(|error| failed(error.into()))
 }
 
-/// Whether a program that replaces the file by rename can do so: the file and its directory must be writable.
-fn can_be_replaced(target: &Path) -> bool {
+/// Whether the harness can refresh what is there, in its own way.
+fn can_be_refreshed(target: &Path, kind: LinkKind) -> bool {
     let Ok(resolved) = target.canonicalize() else { return false };
+    let is = |kind: fn(&std::fs::FileType) -> bool| resolved.metadata().is_ok_and(|found| kind(&found.file_type()));
     let writable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
-    writable(&resolved) && resolved.parent().is_some_and(writable)
+    writable(&resolved)
+        && match kind {
+            LinkKind::WrittenFile => is(std::fs::FileType::is_file),
+            LinkKind::ReplacedFile => is(std::fs::FileType::is_file) && resolved.parent().is_some_and(writable),
+            LinkKind::Directory | LinkKind::Locks => is(std::fs::FileType::is_dir),
+        }
 }
 
 /// Opens the directory of a planned path, component by component from its root, following nothing.
@@ -175,6 +198,8 @@ impl LaunchError {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn root() -> (tempfile::TempDir, AbsPath) {
@@ -205,12 +230,41 @@ mod tests {
     fn a_missing_login_is_no_link_and_a_locked_one_is_refused() {
         let (_login_guard, login) = root();
         let (_guard, home) = root();
-        let link = PlannedLink { at: home.join("auth.json"), target: login.join("auth.json"), refreshed: true };
+        let kind = LinkKind::ReplacedFile;
+        let link = PlannedLink { at: home.join("auth.json"), target: login.join("auth.json"), kind };
         make_link(&link, &[&home]).unwrap();
         assert!(!home.join("auth.json").as_path().is_symlink());
         std::fs::write(login.join("auth.json").as_path(), "{}").unwrap();
         make_link(&link, &[&home]).unwrap();
         make_link(&link, &[&home]).unwrap();
         assert_eq!(std::fs::read_link(home.join("auth.json").as_path()).unwrap(), login.join("auth.json").as_path());
+    }
+
+    #[test]
+    fn a_folder_of_locks_is_made_where_the_harness_has_a_home_and_only_what_was_planned_is_linked() {
+        let (_login_guard, login) = root();
+        let (_guard, home) = root();
+        let make = |at: &str, target: AbsPath, kind| {
+            make_link(&PlannedLink { at: home.join(at), target, kind }, &[&home]).is_ok()
+        };
+        let made = |at: &str| std::fs::read_link(home.join(at).as_path()).is_ok();
+        assert!(
+            make("oauth", login.join("none").join("oauth"), LinkKind::Locks) && !made("oauth"),
+            "no home, no locks"
+        );
+        assert!(make("oauth", login.join("oauth"), LinkKind::Locks) && made("oauth"));
+        assert!(make("oauth", login.join("oauth"), LinkKind::Locks), "they are there already");
+        let mode = std::fs::metadata(login.join("oauth").as_path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+
+        std::fs::write(login.join("file").as_path(), "{}").unwrap();
+        for (target, kind) in [
+            ("oauth", LinkKind::WrittenFile),
+            ("oauth", LinkKind::ReplacedFile),
+            ("file", LinkKind::Directory),
+            ("file", LinkKind::Locks),
+        ] {
+            assert!(!make("odd", login.join(target), kind) && !made("odd"), "{target} is no {kind:?}");
+        }
     }
 }

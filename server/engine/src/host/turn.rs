@@ -133,7 +133,7 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
         version: version.as_deref(),
     };
     let launch = match plan(&*harness, &request, spec.access) {
-        Ok(launch) => launch,
+        Ok(launch) => launch::with_vendor_keys(launch, &*harness),
         Err(failure) => return Ok(Err(failure)),
     };
     // The plan knows of more than the person named: a provider's settings name the variable of its key.
@@ -175,7 +175,8 @@ fn harness_places(host: &Host, harness: &dyn Harness) -> Places {
     let (job, env) = (host.dir(), host.env());
     let person_state = harness.home_variable().and_then(|name| AbsPath::new(env.variable(name)?).ok());
     let user_home = Some(env.directories().home().clone());
-    Places { tree: job.tree(), home: job.home(), tmp: job.tmp(), user_home, person_state }
+    let kept = harness::kept(&host.home(), harness);
+    Places { tree: job.tree(), home: job.home(), tmp: job.tmp(), user_home, person_state, kept }
 }
 
 fn plan(harness: &dyn Harness, request: &Request<'_>, access: Access) -> Result<Launch, Failure> {

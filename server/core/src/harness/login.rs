@@ -1,0 +1,194 @@
+//! Logins of a person, as a harness uses them: linked into the job's home, never copied.
+//!
+//! What a harness does to a login when it refreshes it differs, and was measured for each: a file written in place
+//! (opencode), a file replaced by rename beside itself (codex), a link replaced by a private file (kimi, if its file were
+//! linked), a directory whose files are replaced (kimi). [`PlannedLink`] says which. [`judge`] tells a login from what is
+//! left of one. Linking, watching and writing back are the engine's work.
+
+use serde_json::Value;
+
+use crate::AbsPath;
+
+/// A link that a plan makes, to a login of the person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedLink {
+    /// Where the link is made, below the job's home.
+    pub at: AbsPath,
+    /// What it leads to; left out without an error when that does not exist ([`LinkKind::Locks`] apart).
+    pub target: AbsPath,
+    /// What it leads to, and what the harness does with it.
+    pub kind: LinkKind,
+}
+
+/// What a link leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// A login file that the harness writes in place, through the link: it must be writable.
+    WrittenFile,
+    /// A login file that the harness replaces by rename: the file and its directory must be writable.
+    ReplacedFile,
+    /// A directory of logins: each regular file directly in it is one. It and they must be writable.
+    Directory,
+    /// A directory of locks, by which processes that refresh one login wait for each other. Made where it is missing, if
+    /// the directory above it is there.
+    Locks,
+}
+
+/// A login of a harness that pactify keeps itself, because the person's own cannot be linked (opencode 2.x has it in a
+/// database). Made by running the harness's own command, with the person at the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptLogin {
+    /// Arguments of the harness's executable.
+    pub args: &'static [&'static str],
+    /// Variables that lead it into [`super::Places::kept`]: each name, and the folder below.
+    pub variables: &'static [(&'static str, &'static str)],
+}
+
+/// With which of the person's variables a harness logs in at model vendors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VendorKeys {
+    /// With these. Other vendors' keys are none of its business.
+    Own(&'static [&'static str]),
+    /// With the key of whatever vendor the person chose.
+    Every,
+}
+
+/// The keys of vendors, as the harnesses that serve many of them read them.
+const EVERY_VENDOR: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "AZURE_API_KEY",
+    "CEREBRAS_API_KEY",
+    "COHERE_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "FIREWORKS_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GOOGLE_GENERATIVE_AI_API_KEY",
+    "GROQ_API_KEY",
+    "KIMI_API_KEY",
+    "MISTRAL_API_KEY",
+    "MOONSHOT_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "PERPLEXITY_API_KEY",
+    "TOGETHER_API_KEY",
+    "XAI_API_KEY",
+    "ZHIPU_API_KEY",
+];
+
+impl VendorKeys {
+    /// The names of the variables.
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Own(names) => names,
+            Self::Every => EVERY_VENDOR,
+        }
+    }
+}
+
+/// What the contents of a login file are worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginWorth {
+    /// Somebody is logged in with it.
+    Good,
+    /// It is understood, and there is nothing in it to log in with: what a logout, or a refused refresh, leaves.
+    Tombstone,
+    /// It is not understood. It may be torn, or of a version that nobody knows yet.
+    Unknown,
+}
+
+/// Keys below which logins keep what one logs in with. (codex: `tokens`, `OPENAI_API_KEY`; kimi: the OAuth names;
+/// opencode: `key`, `refresh`, `access`, `token`.)
+const SECRET_KEYS: &[&str] = &[
+    "access",
+    "access_token",
+    "api_key",
+    "apikey",
+    "id_token",
+    "key",
+    "openai_api_key",
+    "refresh",
+    "refresh_token",
+    "secret",
+    "token",
+];
+
+/// Judges a login file in JSON: good if anything in it looks like a token, whatever else is there.
+pub fn judge(contents: &[u8]) -> LoginWorth {
+    if contents.iter().all(u8::is_ascii_whitespace) {
+        return LoginWorth::Tombstone;
+    }
+    match serde_json::from_slice::<Value>(contents) {
+        Ok(value @ Value::Object(_)) if secrets_of(&value).is_empty() => LoginWorth::Tombstone,
+        Ok(Value::Object(_)) => LoginWorth::Good,
+        _ => LoginWorth::Unknown,
+    }
+}
+
+/// What one logs in with, out of a login file in JSON: what must be recorded nowhere.
+pub fn secrets(contents: &[u8]) -> Vec<String> {
+    serde_json::from_slice::<Value>(contents).map(|value| secrets_of(&value)).unwrap_or_default()
+}
+
+fn secrets_of(value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    collect(value, false, &mut found);
+    found
+}
+
+fn collect(value: &Value, secret: bool, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if secret && !text.trim().is_empty() => found.push(text.clone()),
+        Value::Object(members) => {
+            for (key, value) in members {
+                let named = SECRET_KEYS.contains(&key.to_ascii_lowercase().as_str());
+                collect(value, named, found);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect(value, secret, found)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_is_told_from_what_is_left_of_one() {
+        use LoginWorth::{Good, Tombstone, Unknown};
+        for (contents, expected) in [
+            // codex: with ChatGPT, with a key, logged out.
+            (r#"{"OPENAI_API_KEY":null,"tokens":{"id_token":"a","access_token":"b","refresh_token":"c"}}"#, Good),
+            (r#"{"OPENAI_API_KEY":"sk-x"}"#, Good),
+            (r#"{"OPENAI_API_KEY":null,"tokens":null}"#, Tombstone),
+            // kimi: as it is, and as a refused refresh leaves it.
+            (r#"{"access_token":"a","refresh_token":"r","expires_at":1,"scope":"","token_type":"Bearer"}"#, Good),
+            (r#"{"access_token":"","refresh_token":"r","expires_at":0}"#, Good),
+            (r#"{"access_token":"","refresh_token":"","expires_at":0,"token_type":"Bearer"}"#, Tombstone),
+            // opencode: a key, OAuth, the last provider logged out.
+            (r#"{"anthropic":{"type":"api","key":"k"}}"#, Good),
+            (r#"{"openai":{"type":"oauth","refresh":"r","access":"","expires":0}}"#, Good),
+            ("{}", Tombstone),
+            ("", Tombstone),
+            (" \n", Tombstone),
+            // Torn, or something else.
+            (r#"{"access_token":"a"#, Unknown),
+            ("token", Unknown),
+            ("null", Unknown),
+            (r#"["token"]"#, Unknown),
+        ] {
+            assert_eq!(judge(contents.as_bytes()), expected, "{contents}");
+        }
+        assert_eq!(judge(b"\xff\xfe"), Unknown);
+    }
+
+    #[test]
+    fn what_one_logs_in_with_is_found_wherever_it_stands() {
+        let text = r#"{"x":{"type":"oauth","refresh":"rrr","accountId":"acct"},"OPENAI_API_KEY":"kkk","keys":["no"],"token":["t1","t2"]}"#;
+        let mut found = secrets(text.as_bytes());
+        found.sort();
+        assert_eq!(found, ["kkk", "rrr", "t1", "t2"]);
+        assert_eq!(secrets(b"torn"), [""; 0]);
+    }
+}
