@@ -6,10 +6,12 @@
 //! types by `cargo xtask tidy`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::harness::{HarnessName, HarnessSettings, registry};
+use crate::harness::own::{self, RawOwn, RawProtocol};
+use crate::harness::{Harness, HarnessName, HarnessSettings, cli, registry};
 use crate::job::access::Access;
 use crate::job::{BaseKind, Isolation, Limits, RepositoryRecord, setup};
 use crate::lfs::LfsPolicy;
@@ -97,6 +99,20 @@ pub struct RawHarness {
     /// Settings in the harness's own terms, merged over the minimal configuration that pactify generates.
     #[cfg_attr(feature = "schema", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     pub config: toml::Table,
+    /// A program of the person's own: its absolute path, or a plain name that is looked up on the search path.
+    pub command: Option<String>,
+    /// Its arguments, with `{prompt}`, `{root}` and `{lang}` filled in.
+    pub args: Option<Vec<String>>,
+    /// Its arguments instead of those in a read-only job; without them it has no such mode.
+    pub read_only_args: Option<Vec<String>>,
+    /// Further arguments where it goes on with `{session}`; without them its jobs cannot be resumed.
+    pub resume_args: Option<Vec<String>>,
+    /// Variables that are set for it.
+    pub env: Option<BTreeMap<String, String>>,
+    /// How it is spoken to: `cli` (default).
+    pub protocol: Option<RawProtocol>,
+    /// What it prints: `text` (default) or `jsonl`.
+    pub output: Option<cli::Output>,
 }
 
 /// `[repositories."<path>"]`
@@ -160,6 +176,28 @@ impl Settings {
         self.harnesses.get(name).cloned().unwrap_or_default()
     }
 
+    /// Every harness in the order in which people are shown them, those of the person's own last, with its settings.
+    pub fn known_harnesses(&self) -> Vec<(Arc<dyn Harness>, HarnessSettings)> {
+        let built_in = registry::all().into_iter().map(|harness| {
+            let settings = self.harness_settings(&harness.name());
+            (harness, settings)
+        });
+        let own = self
+            .harnesses
+            .iter()
+            .filter_map(|(name, settings)| Some((settings.own.as_ref()?.harness(name), settings.clone())));
+        built_in.chain(own).collect()
+    }
+
+    /// The same settings for a person whose locale this is.
+    #[must_use]
+    pub fn speaking(mut self, locale: &str) -> Self {
+        for own in self.harnesses.values_mut().filter_map(|settings| settings.own.as_mut()) {
+            own.lang = own::language(locale);
+        }
+        self
+    }
+
     /// The settings of a repository: those of its checkout, else those of the checkout that its other ones belong to.
     pub fn repository(&self, repository: &RepositoryRecord) -> RepositorySettings {
         let main = repository.common_dir.as_path().parent().and_then(|parent| AbsPath::new(parent).ok());
@@ -184,12 +222,15 @@ impl Settings {
             return Err(invalid("[limits] setup-seconds: 0 would let no setup finish"));
         }
         let repositories = raw.repositories.into_iter().map(repository).collect::<Result<_, Failure>>()?;
-        let harness = raw.defaults.harness.as_deref().map_or(Ok(default.harness), known_harness)?;
         let harnesses = raw
             .harnesses
             .into_iter()
-            .map(|(name, raw)| Ok((known_harness(&name)?, harness_settings(&name, raw)?)))
-            .collect::<Result<_, Failure>>()?;
+            .map(|(name, raw)| Ok((harness_name(&name)?, harness_settings(&name, raw)?)))
+            .collect::<Result<BTreeMap<_, _>, Failure>>()?;
+        let harness = match raw.defaults.harness {
+            None => default.harness,
+            Some(name) => default_harness(&name, &harnesses)?,
+        };
         Ok(Self {
             harness,
             access: raw.defaults.access.unwrap_or_default(),
@@ -229,6 +270,24 @@ impl Default for Settings {
 }
 
 fn harness_settings(name: &str, raw: RawHarness) -> Result<HarnessSettings, Failure> {
+    let is_built_in = registry::built_in(&harness_name(name)?).is_some();
+    let (raw, own) = raw.split();
+    let own = if is_built_in {
+        if let Some(key) = own.first_key() {
+            let why = format!("[harnesses.{name}] {key}: {name} is built in, and what it is cannot be changed");
+            return Err(invalid(format!("{why}; `executable` chooses its program")));
+        }
+        None
+    } else {
+        if own.first_key().is_none() {
+            return Err(unknown_harness(name, "a harness of your own needs a `command`"));
+        }
+        if let Some(key) = raw.built_in_key() {
+            let why = format!("[harnesses.{name}] {key}: this key belongs to harnesses that are built in");
+            return Err(invalid(format!("{why}; one of your own has `command`, `args` and `env`")));
+        }
+        Some(own.resolve().map_err(|why| invalid(format!("[harnesses.{name}] {why}")))?)
+    };
     let executable = match raw.executable {
         None => None,
         Some(path) => {
@@ -241,7 +300,7 @@ fn harness_settings(name: &str, raw: RawHarness) -> Result<HarnessSettings, Fail
             return Err(invalid(format!("[harnesses.{name}] environment: {variable:?} is not a variable's name")));
         }
     }
-    Ok(HarnessSettings { executable, model: raw.model, environment: raw.environment, config: raw.config })
+    Ok(HarnessSettings { executable, model: raw.model, environment: raw.environment, config: raw.config, own })
 }
 
 fn repository((path, raw): (String, RawRepository)) -> Result<(AbsPath, RawRepository), Failure> {
@@ -251,13 +310,52 @@ fn repository((path, raw): (String, RawRepository)) -> Result<(AbsPath, RawRepos
     Ok((key, RawRepository { setup: setup.map(Option::unwrap_or_default), ..raw }))
 }
 
-fn known_harness(name: &str) -> Result<HarnessName, Failure> {
-    let parsed: HarnessName = name.parse().map_err(|error| invalid(format!("{error}")))?;
-    if registry::find(&parsed).is_some() {
+impl RawHarness {
+    /// The part for every harness, and the part that describes one of the person's own.
+    fn split(self) -> (Self, RawOwn) {
+        let Self {
+            executable,
+            model,
+            environment,
+            config,
+            command,
+            args,
+            read_only_args,
+            resume_args,
+            env,
+            protocol,
+            output,
+        } = self;
+        let own = RawOwn { command, args, env, protocol, output, read_only_args, resume_args };
+        (Self { executable, model, environment, config, ..Self::default() }, own)
+    }
+
+    /// The first key that only harnesses of this build have.
+    fn built_in_key(&self) -> Option<&'static str> {
+        let keys = [
+            (self.executable.is_some(), "executable"),
+            (self.model.is_some(), "model"),
+            (!self.config.is_empty(), "config"),
+        ];
+        keys.into_iter().find_map(|(is_there, key)| is_there.then_some(key))
+    }
+}
+
+fn harness_name(name: &str) -> Result<HarnessName, Failure> {
+    name.parse().map_err(|error| invalid(format!("{error}")))
+}
+
+fn default_harness(name: &str, own: &BTreeMap<HarnessName, HarnessSettings>) -> Result<HarnessName, Failure> {
+    let parsed = harness_name(name)?;
+    if registry::built_in(&parsed).is_some() || own.contains_key(&parsed) {
         return Ok(parsed);
     }
+    Err(unknown_harness(name, &format!("one of your own has a `command` in [harnesses.{name}]")))
+}
+
+fn unknown_harness(name: &str, otherwise: &str) -> Failure {
     let known: Vec<_> = registry::all().iter().map(|harness| harness.name().to_string()).collect();
-    Err(invalid(format!("{name:?} is not a harness of this build ({})", known.join(", "))))
+    invalid(format!("{name:?} is not a harness of this build ({}); {otherwise}", known.join(", ")))
 }
 
 fn invalid(message: impl Into<String>) -> Failure {
@@ -325,6 +423,58 @@ mod tests {
             let expected = RepositorySettings { setup: setup.map(str::to_owned), lfs };
             assert_eq!(settings.repository(&record), expected, "{worktree}");
         }
+    }
+
+    #[test]
+    fn a_person_adds_a_program_of_their_own() {
+        let text = r#"
+            [defaults]
+            harness = "mine"
+            [harnesses.mine]
+            command = "my-agent"
+            args = ["--cd", "{root}", "--lang={lang}", "{prompt}"]
+            read-only-args = ["--plan", "{prompt}"]
+            resume-args = ["--resume", "{session}"]
+            env = { MY_AGENT_HOME = "/opt/agent" }
+            environment = ["MY_KEY"]
+            protocol = "cli"
+            output = "jsonl"
+            "#;
+        let settings = Settings::parse(text).unwrap().speaking("de_DE.UTF-8");
+        let names: Vec<_> = settings.known_harnesses().iter().map(|(harness, _)| harness.name().to_string()).collect();
+        assert_eq!(names, ["codex", "mine"].map(str::to_owned));
+        let mine = settings.harness_settings(&settings.harness);
+        assert_eq!(mine.own.as_ref().unwrap().lang, "de");
+        let found = registry::find(&settings.harness, &mine).unwrap();
+        assert_eq!(found.modes(), [Access::Write, Access::ReadOnly]);
+        let recorded = serde_json::to_string(&mine).unwrap();
+        assert_eq!(serde_json::from_str::<HarnessSettings>(&recorded).unwrap(), mine, "{recorded}");
+    }
+
+    #[test]
+    fn mistakes_in_a_program_of_ones_own_are_named() {
+        for (keys, named) in [
+            ("", "\"mine\" is not a harness of this build (codex)"),
+            ("environment = [\"X\"]", "needs a `command`"),
+            ("args = []", "needs a `command`"),
+            ("command = \"./agent\"", "command: ./agent is not absolute"),
+            ("command = \"agent\"\nmodel = \"m\"", "model: this key belongs"),
+            ("command = \"agent\"\nexecutable = \"/x\"", "executable: this key belongs"),
+            ("command = \"agent\"\nconfig.x = 1", "config: this key belongs"),
+            ("command = \"agent\"\nargs = [\"{promt}\"]", "args: {promt} is no placeholder"),
+            ("command = \"agent\"\nargs = [\"{session}\"]", "args: {session} belongs into `resume-args`"),
+            ("command = \"agent\"\nresume-args = [\"-c\"]", "resume-args: {session} must be among them"),
+            ("command = \"agent\"\nresume-args = [\"{session}\"]", "output = \"jsonl\""),
+            ("command = \"agent\"\nenv = { GIT_DIR = \"/x\" }", "env: GIT_DIR steers git"),
+            ("command = \"agent\"\nenv = { \"A=B\" = \"\" }", "env: \"A=B\" is not a variable"),
+            ("command = \"agent\"\nprotocol = \"telnet\"", "telnet"),
+            ("command = \"agent\"\noutput = \"xml\"", "xml"),
+        ] {
+            let failure = Settings::parse(&format!("[harnesses.mine]\n{keys}")).unwrap_err();
+            assert!(failure.message.contains(named), "{keys}: {}", failure.message);
+        }
+        let failure = Settings::parse("[harnesses.codex]\ncommand = \"mine\"").unwrap_err();
+        assert!(failure.message.contains("codex is built in"), "{}", failure.message);
     }
 
     #[test]

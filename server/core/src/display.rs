@@ -4,6 +4,9 @@
 //! escapes (threat T-23: what is shown must be what is there). Nothing here decides what is shown where.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 /// `text` on one line, with every character that could move the cursor, change direction or hide, escaped.
 pub fn neutral(text: &str) -> Cow<'_, str> {
@@ -44,6 +47,15 @@ pub fn tail(text: &str, max: usize) -> &str {
     &text[start..]
 }
 
+/// `text` without the escape sequences by which programs colour and move (ECMA-48: CSI, OSC and its kin, single ones).
+pub fn without_ansi(text: &str) -> Cow<'_, str> {
+    static SEQUENCE: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+            .expect("a constant pattern, compiled by every test")
+    });
+    SEQUENCE.replace_all(text, "")
+}
+
 fn escaped(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.chars().any(|c| deceives(c) && !keep(c)) {
         return Cow::Borrowed(text);
@@ -69,6 +81,19 @@ mod tests {
     #[test]
     fn plain_text_is_untouched_and_not_copied() {
         assert!(matches!(neutral("Grüße, 文档 🙂"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn colours_and_titles_are_taken_out() {
+        for (text, expected) in [
+            ("plain [31m text", "plain [31m text"),
+            ("\u{1b}[1;31mred\u{1b}[0m", "red"),
+            ("\u{1b}]0;title\u{7}x\u{1b}]8;;http://a\u{1b}\\y", "xy"),
+            ("\u{1b}(Ba\u{1b}7b\u{1b}[?25lc", "abc"),
+            ("torn \u{1b}", "torn \u{1b}"),
+        ] {
+            assert_eq!(without_ansi(text), expected, "{text:?}");
+        }
     }
 
     #[test]

@@ -3,12 +3,17 @@
 //! A [`Harness`] turns a request into a [`Plan`] (what to write, what to run) and makes a [`Driver`] that turns what
 //! the program says into [`Step`]s. Neither does I/O: the engine executes plans and feeds drivers, and tests replay
 //! recorded streams. Every quirk of a program lives in its own file below this module; adding a harness is one
-//! file, one folder of transcripts and one line in [`registry`].
+//! file, one folder of transcripts and one line in [`registry`]. A person adds one of their own in the configuration
+//! ([`own`]).
 
+pub mod cli;
 pub mod codex;
 pub mod login;
+mod notices;
+pub mod own;
 pub mod registry;
 pub mod settings;
+mod tail;
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,13 +41,13 @@ pub trait Harness: Send + Sync {
     /// Its name in configuration, records and commands.
     fn name(&self) -> HarnessName;
 
-    /// What to look for on the search path, most specific first.
+    /// What to look for on the search path, most specific first; nothing where the settings name the program.
     fn executables(&self) -> &'static [&'static str];
 
     /// How to install it, for people who have not.
     fn install_hint(&self) -> &'static str;
 
-    /// How its executable is asked for its version.
+    /// How its executable is asked for its version; empty where it must not be asked.
     fn version_args(&self) -> &'static [&'static str] {
         &["--version"]
     }
@@ -54,6 +59,11 @@ pub trait Harness: Send + Sync {
     /// candidates relative to the launcher's resolved location, best first. The engine takes the first that exists.
     fn native_candidates(&self, _executable: &AbsPath) -> Vec<AbsPath> {
         Vec::new()
+    }
+
+    /// The access modes it has.
+    fn modes(&self) -> &'static [Access] {
+        &[Access::Write, Access::ReadOnly]
     }
 
     /// A plan for a job that may change its tree.

@@ -36,8 +36,15 @@ pub fn load(env: &Env) -> Result<Settings, Failure> {
     if text.len() as u64 > MAX_BYTES {
         return Err(unreadable(std::io::Error::other("it is over 1 MiB")));
     }
-    Settings::parse(&text).map_err(|mut failure| {
+    let parsed = Settings::parse(&text).map(|settings| settings.speaking(locale(env)));
+    parsed.map_err(|mut failure| {
         failure.message = format!("{path}: {}", failure.message);
         failure
     })
+}
+
+/// The person's locale for messages, by the variables and in the order of POSIX.
+fn locale(env: &Env) -> &str {
+    let set = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().find_map(|name| env.variable(name));
+    set.and_then(|locale| locale.to_str()).unwrap_or_default()
 }

@@ -23,13 +23,12 @@ const NO_HOME: &str = "/dev/null";
 /// The program of `harness`: the person's choice, or the first one on the search path; the native program where what
 /// was found is a launcher.
 pub fn resolve(env: &Env, harness: &dyn Harness, settings: &HarnessSettings) -> Result<AbsPath, Failure> {
-    let found = match &settings.executable {
-        Some(chosen) => env.find_executable(chosen.as_path()).map_err(|error| {
-            let key = format!("[harnesses.{}] executable", harness.name());
+    let found = match settings.chosen() {
+        Some((key, chosen)) => env.find_executable(chosen).map_err(|error| {
             Failure::new(
                 FailureCode::HarnessNotFound,
-                format!("{key}: {error}"),
-                "correct the path in the configuration file, or remove the key to search PATH",
+                format!("[harnesses.{}] {key}: {error}", harness.name()),
+                format!("install the program, or correct `{key}` in the configuration file"),
             )
         })?,
         None => harness
@@ -50,6 +49,9 @@ pub fn version(
     settings: &HarnessSettings,
     executable: &AbsPath,
 ) -> Result<Option<String>, Failure> {
+    if harness.version_args().is_empty() {
+        return Ok(None);
+    }
     // Even for this some harnesses make themselves a home; where there can be none, they do without.
     let home = harness.home_variable().map(|name| (name, OsString::from(NO_HOME)));
     let output = probe(env, harness, settings, executable, harness.version_args(), home)?;

@@ -27,6 +27,7 @@ use std::borrow::Cow;
 use pactify_core::brief::{self, Brief};
 use pactify_core::config::Settings;
 use pactify_core::fingerprint::SharedState;
+use pactify_core::harness::HarnessSettings;
 use pactify_core::job::JobSpec;
 use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord};
 use pactify_core::job::state::{JobState, Phase};
@@ -46,7 +47,7 @@ use crate::disk::{Dir, Open};
 use crate::env::Env;
 use crate::job_dir::{JobDir, JobLock, names, socket};
 use crate::journal::Journal;
-use crate::process::{ProcessIdentity, reap};
+use crate::process::{EnvPolicy, ProcessIdentity, reap};
 use crate::store::{Area, Store};
 use crate::tree::Trash;
 use crate::{config, git};
@@ -88,7 +89,7 @@ impl Host {
             tracing::warn!(%failure, "the configuration is broken; the job goes on with its own settings and default limits");
             Settings::default()
         });
-        let secrets = secrets(&env, &journal.spec().settings.environment);
+        let secrets = secrets(&env, &journal.spec().settings.environment, &journal.spec().settings);
         let wire = journal.lock().job().dir().file(names::WIRE_LOG, Open::AppendOrCreate).ok();
         let (sender, inbox) = mpsc::channel(64);
         let attempt = journal.state().next_attempt();
@@ -254,7 +255,7 @@ impl Host {
 
     /// From here on the values of these variables are recorded nowhere.
     fn keep_secret(&mut self, names: &[String]) {
-        self.redactor = Redactor::new(secrets(&self.env, names));
+        self.redactor = Redactor::new(secrets(&self.env, names, &self.spec().settings));
     }
 
     fn keep_leftovers(&mut self, names: Vec<String>) {
@@ -316,9 +317,14 @@ fn answer(request: &Request, job: &JobId, events: &mpsc::Sender<Event>) -> Reply
     }
 }
 
-/// The values of variables that are let through to the harness: they must not be recorded.
-fn secrets(env: &Env, names: &[String]) -> Vec<String> {
-    names.iter().filter_map(|name| env.variable(name)?.to_str().map(str::to_owned)).collect()
+/// What must not be recorded: the values of variables that are let through to the harness, and of those that the person
+/// set for it under a name that a harness would not inherit. A path is no secret, whatever it is called.
+fn secrets(env: &Env, names: &[String], settings: &HarnessSettings) -> Vec<String> {
+    let let_through = names.iter().filter_map(|name| env.variable(name)?.to_str().map(str::to_owned));
+    let inherited = EnvPolicy::harness([""; 0]);
+    let set = settings.own.iter().flat_map(|own| &own.env);
+    let set = set.filter(|(name, value)| !inherited.lets_through(name.as_ref()) && !value.starts_with('/'));
+    let_through.chain(set.map(|(_, value)| value.clone())).collect()
 }
 
 /// The event with every text in it redacted. Only texts: a value that is also a word of ours must not change what the

@@ -1,20 +1,32 @@
 //! The harnesses of this build, by name. One line each.
+//!
+//! What a person added to them is in their settings ([`super::own`]).
 
 use std::sync::Arc;
 
-use super::{Harness, HarnessName, codex};
+use super::{Harness, HarnessName, HarnessSettings, codex};
 
 /// The harness used when a person names none.
 pub fn default_name() -> HarnessName {
     codex::Codex.name()
 }
 
-/// Every harness, in the order in which people are shown them.
+/// Every harness of this build, in the order in which people are shown them.
 pub fn all() -> Vec<Arc<dyn Harness>> {
     vec![Arc::new(codex::Codex)]
 }
 
-/// The harness called `name`.
-pub fn find(name: &HarnessName) -> Option<Arc<dyn Harness>> {
+/// The harness of this build called `name`.
+pub fn built_in(name: &HarnessName) -> Option<Arc<dyn Harness>> {
     all().into_iter().find(|harness| harness.name() == *name)
+}
+
+/// The harness called `name`: the one that its settings describe, else the one of this build.
+///
+/// A job's recorded settings win over a newer build that has a harness of the same name: the job means what it meant.
+pub fn find(name: &HarnessName, settings: &HarnessSettings) -> Option<Arc<dyn Harness>> {
+    match &settings.own {
+        Some(own) => Some(own.harness(name)),
+        None => built_in(name),
+    }
 }

@@ -2,10 +2,12 @@
 //!
 //! Checked when the configuration is read ([`crate::config`]); what the table means is the harness's own affair.
 
+use std::ffi::OsStr;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::own::OwnHarness;
 use crate::AbsPath;
 
 /// One harness's settings. Recorded with each job, so that a job means the same when it is recovered.
@@ -20,6 +22,20 @@ pub struct HarnessSettings {
     pub environment: Vec<String>,
     /// Settings in the harness's own terms.
     pub config: toml::Table,
+    /// The program itself, where it is one of the person's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnHarness>,
+}
+
+impl HarnessSettings {
+    /// The program that the person chose, as an absolute path or a bare name, and the key that says so.
+    pub fn chosen(&self) -> Option<(&'static str, &OsStr)> {
+        match (&self.own, &self.executable) {
+            (Some(own), _) => Some(("command", OsStr::new(own.command.as_str()))),
+            (None, Some(path)) => Some(("executable", path.as_path().as_os_str())),
+            (None, None) => None,
+        }
+    }
 }
 
 impl fmt::Debug for HarnessSettings {
@@ -30,6 +46,7 @@ impl fmt::Debug for HarnessSettings {
             .field("environment", &self.environment)
             // A provider's settings may hold what no log should.
             .field("config", &self.config.keys().collect::<Vec<_>>())
+            .field("own", &self.own)
             .finish()
     }
 }

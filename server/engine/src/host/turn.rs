@@ -100,7 +100,7 @@ async fn prepare(host: &mut Host) -> Result<Result<TreeRecord, Failure>, HostErr
 /// Plans and starts the harness; nothing when a cancel came first.
 pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<Running>, Failure>, HostError> {
     let spec = host.spec().clone();
-    let Some(harness) = registry::find(&spec.harness) else {
+    let Some(harness) = registry::find(&spec.harness, &spec.settings) else {
         let message = format!("this pactify has no harness called {}", spec.harness);
         let next = "use the pactify that made the job, or retry with another harness";
         return Ok(Err(Failure::new(FailureCode::HarnessNotFound, message, next)));

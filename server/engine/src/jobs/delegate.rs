@@ -4,7 +4,9 @@
 //! a `git status` takes where the job starts from more than a commit ([`super::base`]).
 
 use pactify_core::brief::Brief;
-use pactify_core::harness::registry;
+use pactify_core::config::Settings;
+use pactify_core::harness::{Harness, registry};
+use pactify_core::job::access::Access;
 use pactify_core::job::state::SeenState;
 use pactify_core::job::{JobSpec, Limits, SPEC_FORMAT};
 use pactify_core::permission::Policy;
@@ -32,8 +34,12 @@ impl Jobs {
             None => settings.harness.clone(),
             Some(name) => name.parse().map_err(|error| invalid(format!("{error}")))?,
         };
-        let Some(found) = registry::find(&name) else { return Err(unknown_harness(name.as_str())) };
         let harness_settings = settings.harness_settings(&name);
+        let Some(found) = registry::find(&name, &harness_settings) else {
+            return Err(unknown_harness(name.as_str(), &settings));
+        };
+        let access = params.access.unwrap_or(settings.access);
+        refuse_mode(&*found, access)?;
         let base_kind = params.base.unwrap_or(settings.base);
         let isolation = params.isolation.unwrap_or(settings.isolation);
         base::refuse(base_kind, isolation, unsaved.is_some())?;
@@ -58,7 +64,7 @@ impl Jobs {
             executable,
             settings: harness_settings,
             model: params.model.clone().filter(|model| !model.is_empty()),
-            access: params.access.unwrap_or(settings.access),
+            access,
             isolation,
             lfs: settings.repository(&examined.repository).lfs,
             setup,
@@ -79,9 +85,11 @@ impl Jobs {
         self.refuse_inside_a_job()?;
         let old = self.store().job(job)?.spec()?;
         base::refuse(old.base.kind, old.isolation, unsaved.is_some())?;
-        let harness = registry::find(&old.harness).ok_or_else(|| unknown_harness(old.harness.as_str()))?;
         let all = config::load(self.env())?;
         let settings = all.harness_settings(&old.harness);
+        let harness =
+            registry::find(&old.harness, &settings).ok_or_else(|| unknown_harness(old.harness.as_str(), &all))?;
+        refuse_mode(&*harness, old.access)?;
         let executable = harness::resolve(self.env(), &*harness, &settings)?;
         let examined = self.git()?.examine(&old.repository.worktree)?;
         let setup = self.setup(&all, &examined.repository, &examined.head)?;
@@ -152,11 +160,25 @@ fn refuse_no_time(limits: Limits) -> Result<(), Failure> {
     }
 }
 
-pub(super) fn unknown_harness(name: &str) -> Failure {
-    let known: Vec<_> = registry::all().iter().map(|harness| harness.name().to_string()).collect();
+fn refuse_mode(harness: &dyn Harness, access: Access) -> Result<(), Failure> {
+    if harness.modes().contains(&access) {
+        return Ok(());
+    }
+    let name = harness.name();
+    Err(Failure::new(
+        FailureCode::InvalidParams,
+        format!("nothing says how {name} is kept from writing, so it has no read-only mode"),
+        format!(
+            "say in `read-only-args` of [harnesses.{name}] by which arguments it only looks, or use another harness"
+        ),
+    ))
+}
+
+pub(super) fn unknown_harness(name: &str, settings: &Settings) -> Failure {
+    let known: Vec<_> = settings.known_harnesses().iter().map(|(harness, _)| harness.name().to_string()).collect();
     Failure::new(
         FailureCode::HarnessNotFound,
-        format!("{name:?} is not a harness of this version"),
-        format!("use one of: {}", known.join(", ")),
+        format!("{name:?} is neither a harness of this version nor one of your own"),
+        format!("use one of: {}; or describe it in [harnesses.{name}] of the configuration file", known.join(", ")),
     )
 }

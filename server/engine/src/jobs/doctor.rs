@@ -4,9 +4,7 @@
 
 use std::fmt::Write as _;
 
-use pactify_core::config::Settings;
-use pactify_core::harness::{Harness, registry};
-use pactify_core::job::access::Access;
+use pactify_core::harness::{Harness, HarnessSettings};
 use pactify_core::protocol::{DebugReport, DoctorParams, Finding, Findings, HarnessList, HarnessView, Severity};
 use pactify_core::redact::Redactor;
 use pactify_core::{Failure, display};
@@ -19,11 +17,12 @@ impl Jobs {
     /// The harnesses of this build and what is installed.
     pub fn harnesses(&self) -> Result<HarnessList, Failure> {
         let settings = config::load(self.env())?;
-        let harnesses = registry::all()
-            .into_iter()
-            .map(|harness| HarnessView {
+        let harnesses = settings
+            .known_harnesses()
+            .iter()
+            .map(|(harness, own)| HarnessView {
                 default: harness.name() == settings.harness,
-                ..self.look_at(&*harness, &settings)
+                ..self.look_at(&**harness, own)
             })
             .collect();
         Ok(HarnessList { harnesses })
@@ -32,19 +31,20 @@ impl Jobs {
     /// Looks at everything that jobs depend on.
     pub fn doctor(&self, params: &DoctorParams) -> Result<Findings, Failure> {
         self.refuse_inside_a_job()?;
+        let settings = config::load(self.env()).unwrap_or_default();
+        let known = settings.known_harnesses();
         if let Some(wanted) = &params.harness
-            && registry::all().iter().all(|harness| harness.name().as_str() != wanted)
+            && known.iter().all(|(harness, _)| harness.name().as_str() != wanted)
         {
-            return Err(unknown_harness(wanted));
+            return Err(unknown_harness(wanted, &settings));
         }
         let mut findings = vec![self.check_store(), self.check_configuration(), self.check_git()];
         findings.push(check_namespaces());
         findings.push(self.check_room());
-        let settings = config::load(self.env()).unwrap_or_default();
-        for harness in registry::all() {
+        for (harness, own) in known {
             let name = harness.name();
             if params.harness.as_deref().is_none_or(|wanted| wanted == name.as_str()) {
-                findings.push(finding_of(&self.look_at(&*harness, &settings)));
+                findings.push(finding_of(&*harness, &self.look_at(&*harness, &own)));
             }
         }
         findings.sort_by_key(|finding| finding.severity);
@@ -59,7 +59,8 @@ impl Jobs {
         }
         let mut findings = vec![self.check_store(), self.check_configuration(), self.check_git(), check_namespaces()];
         let settings = config::load(self.env()).unwrap_or_default();
-        findings.extend(registry::all().into_iter().map(|harness| finding_of(&self.look_at(&*harness, &settings))));
+        let known = settings.known_harnesses();
+        findings.extend(known.iter().map(|(harness, own)| finding_of(&**harness, &self.look_at(&**harness, own))));
         for finding in findings {
             let _ = writeln!(text, "[{:?}] {}: {} {}", finding.severity, finding.id, finding.title, finding.detail);
         }
@@ -74,22 +75,21 @@ impl Jobs {
         Ok(DebugReport { text: display::neutral_block(&clean).into_owned() })
     }
 
-    fn look_at(&self, harness: &dyn Harness, settings: &Settings) -> HarnessView {
-        let own = settings.harness_settings(&harness.name());
+    fn look_at(&self, harness: &dyn Harness, settings: &HarnessSettings) -> HarnessView {
         let mut view = HarnessView {
             name: harness.name().to_string(),
             default: false,
             executable: None,
             version: None,
-            access: vec![Access::Write, Access::ReadOnly],
+            access: harness.modes().to_vec(),
             sandbox: harness.has_sandbox(),
             logged_in: None,
             failure: None,
         };
-        let looked = harness::resolve(self.env(), harness, &own).and_then(|executable| {
+        let looked = harness::resolve(self.env(), harness, settings).and_then(|executable| {
             view.executable = Some(executable.to_string());
-            view.version = harness::version(self.env(), harness, &own, &executable)?;
-            view.logged_in = harness::logged_in(self.env(), harness, &own, &executable)?;
+            view.version = harness::version(self.env(), harness, settings, &executable)?;
+            view.logged_in = harness::logged_in(self.env(), harness, settings, &executable)?;
             Ok(())
         });
         view.failure = looked.err();
@@ -146,7 +146,7 @@ fn check_namespaces() -> Finding {
     ok("sandbox", "user namespaces are available to sandboxes".to_owned())
 }
 
-fn finding_of(view: &HarnessView) -> Finding {
+fn finding_of(harness: &dyn Harness, view: &HarnessView) -> Finding {
     let id = format!("harness.{}", view.name);
     if let Some(failure) = &view.failure {
         let mut finding = failed(&id, failure);
@@ -155,12 +155,16 @@ fn finding_of(view: &HarnessView) -> Finding {
         }
         return finding;
     }
-    let version = view.version.as_deref().unwrap_or("of unknown version");
-    let mut finding = ok(&id, format!("{} {version}", view.name));
+    let named = match &view.version {
+        Some(version) => format!("{} {version}", view.name),
+        None if harness.version_args().is_empty() => view.name.clone(),
+        None => format!("{} of unknown version", view.name),
+    };
+    let mut finding = ok(&id, named.clone());
     finding.detail = view.executable.clone().unwrap_or_default();
     if view.logged_in == Some(false) {
         finding.severity = Severity::Warning;
-        finding.title = format!("{} {version}, not logged in", view.name);
+        finding.title = format!("{named}, not logged in");
         finding.next = format!("log in with {} itself, or configure a provider in [harnesses.{0}]", view.name);
     }
     finding

@@ -9,11 +9,13 @@ mod notice;
 
 use serde_json::Value;
 
+use super::super::notices::cut;
+use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, Request, Step};
 use super::TESTED_VERSION;
 use super::failure::{self, Context};
-use super::stderr::{Line, Tail, head};
-use crate::display;
+use super::stderr::Line;
+use crate::display::{self, head};
 use crate::job::event::{ExitRecord, Known, Usage};
 use crate::job::outcome::Verdict;
 use item::Item;
@@ -300,14 +302,4 @@ fn reason(attempt: &str) -> &str {
 /// The text at `key`; empty when it is missing or no text.
 fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// At most `max` bytes of `text`, marked where something is missing.
-fn cut(text: &str, max: usize) -> String {
-    let kept = head(text, max);
-    if kept.len() == text.len() {
-        kept.to_owned()
-    } else {
-        format!("{kept}\n[… {} bytes cut]", text.len() - kept.len())
-    }
 }

@@ -6,18 +6,15 @@
 
 use toml::Table;
 
+use super::super::notices::one_line;
 use super::super::{Preflight, Request};
 use super::TESTED_VERSION;
 use super::config::{self, Provider};
-use super::stderr::head;
 use crate::display;
 use crate::job::event::ExitRecord;
 use crate::{Failure, FailureCode};
 
 use FailureCode as C;
-
-/// The longest quotation, in characters.
-const SENTENCE_MAX: usize = 400;
 
 /// What the words of a failure depend on.
 #[derive(Clone, Debug, Default)]
@@ -309,10 +306,6 @@ fn looks_like_an_answer(message: &str) -> bool {
 fn quoted(stderr: &str) -> String {
     let lines = stderr.lines().map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric)).take(6);
     one_line(&lines.collect::<Vec<_>>().join(" · "))
-}
-
-fn one_line(text: &str) -> String {
-    display::headline(&head(text, 4 * SENTENCE_MAX).replace(['\n', '\r'], " "), SENTENCE_MAX)
 }
 
 fn backticked(text: &str) -> impl Iterator<Item = &str> {

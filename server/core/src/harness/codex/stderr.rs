@@ -1,12 +1,6 @@
 //! What codex says on standard error: facts that `--json` leaves out, among much noise.
 //!
-//! [`Line::of`] sorts one line; [`Tail`] remembers the last ones that could explain a failure. What they mean for
-//! the job is decided in [`super::driver`] and [`super::failure`].
-
-use std::collections::VecDeque;
-
-const LINE_MAX: usize = 1024;
-const LINES_MAX: usize = 24;
+//! [`Line::of`] sorts one line. What it means for the job is decided in [`super::driver`] and [`super::failure`].
 
 /// One line of standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,32 +39,6 @@ impl<'l> Line<'l> {
         }
         if is_noise(line) { Self::Noise } else { Self::Other(line) }
     }
-}
-
-/// The last lines that could explain a failure, bounded.
-#[derive(Debug, Default)]
-pub(super) struct Tail(VecDeque<String>);
-
-impl Tail {
-    pub(super) fn push(&mut self, line: &str) {
-        if self.0.len() == LINES_MAX {
-            self.0.pop_front();
-        }
-        self.0.push_back(head(line, LINE_MAX).to_owned());
-    }
-
-    pub(super) fn text(&self) -> String {
-        self.0.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
-    }
-}
-
-/// The first `max` bytes of `text`, up to a character boundary.
-pub(super) fn head(text: &str, max: usize) -> &str {
-    let mut end = text.len().min(max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// Target and message of a log line: `2026-11-29T13:45:01.795453Z ERROR codex_core::tools::router: error=…`.
@@ -119,15 +87,5 @@ mod tests {
         ] {
             assert_eq!(Line::of(line), expect, "{line:?}");
         }
-    }
-
-    #[test]
-    fn the_tail_is_bounded() {
-        let mut tail = Tail::default();
-        for n in 0..1000 {
-            tail.push(&format!("{n} {}", "ä".repeat(5000)));
-        }
-        assert!(tail.text().len() <= LINES_MAX * (LINE_MAX + 1));
-        assert!(tail.text().starts_with("976 "));
     }
 }

@@ -1,36 +1,25 @@
-//! What people are told beside the events: each thing once, and never more than a few dozen in all.
+//! What people are told beside codex's events.
 
-use std::collections::BTreeSet;
-
-use super::{Step, Work, head};
-use crate::display;
-use crate::job::event::Known;
-
-/// The most notices of one launch.
-const NOTICES_MAX: usize = 40;
-const SENTENCE_MAX: usize = 400;
+use super::super::super::notices;
+use super::{Step, Work};
+use crate::display::{self, head};
 
 /// Decides which notices are worth telling.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
-    told: BTreeSet<String>,
+    told: notices::Notices,
     retries: u32,
 }
 
 impl Notices {
     /// Tells `text` under `id`, unless the same was told before.
     pub(super) fn once(&mut self, id: &str, text: &str) -> Vec<Step> {
-        let text = display::headline(&head(text, 4 * SENTENCE_MAX).replace(['\n', '\r'], " "), SENTENCE_MAX);
-        let key = format!("{id}\0{text}");
-        if self.told.len() >= NOTICES_MAX || !self.told.insert(key) {
-            return Vec::new();
-        }
-        vec![Step::Record(Known::Notice { id: id.to_owned(), text })]
+        self.told.once(id, text)
     }
 
     /// An event or item of a kind that this build does not know.
     pub(super) fn unknown(&mut self, what: &str, kind: &str) -> Vec<Step> {
-        let kind = display::headline(head(kind, SENTENCE_MAX), 60);
+        let kind = display::headline(head(kind, 400), 60);
         let id = format!("codex-unknown-{what}");
         self.once(&id, &format!("codex sent an {what} that this pactify does not know: {kind:?}"))
     }
