@@ -7,6 +7,16 @@ export type Access =
   /** It may look; any change fails it. */
   | "readOnly";
 
+/** Argument of `pactify.answer`. */
+export interface AnswerParams {
+  /** The job. */
+  jobId: string;
+  /** The request, as the job's `waiting` or `requests` name it. */
+  requestId: string;
+  /** One of its options. */
+  optionId: string;
+}
+
 /** Result of `pactify.apply`. */
 export interface Applied {
   /** The apply's number within the job. */
@@ -228,6 +238,8 @@ export interface DelegateParams {
   model?: string;
   /** How the tree is separated from the checkout. */
   isolation?: Isolation;
+  /** Who answers what the harness of a write job asks for; the configured default when absent. */
+  permissions?: Policy;
   /** Seconds from launch to end. */
   timeoutSeconds?: number;
   /** Seconds without a sign of life. */
@@ -404,6 +416,7 @@ export type FailureCode =
   | "readOnlyViolated"
   | "jobNotFound"
   | "wrongState"
+  | "requestNotOpen"
   | "stalePreview"
   | "applyConflict"
   | "nothingToApply"
@@ -581,8 +594,10 @@ export interface JobDetail {
   endedAt?: string;
   /** What the agent is doing, in a few words. */
   activity?: string;
-  /** The open permission request. */
+  /** The oldest open permission request. */
   waiting?: WaitingView;
+  /** How many more are open. */
+  waitingMore?: number;
   /** How much changed, once it was captured. */
   changes?: Totals;
   /** Tokens used. */
@@ -605,6 +620,8 @@ export interface JobDetail {
   changeSet?: string;
   /** The agent's last words. */
   finalMessage?: string;
+  /** Every open permission request, oldest first. */
+  requests?: WaitingView[];
   /** What went wrong, if something did. */
   error?: Failure;
   /** What changed outside its tree while it ran, whoever did it: worst first. */
@@ -689,8 +706,10 @@ export interface JobSummary {
   endedAt?: string;
   /** What the agent is doing, in a few words. */
   activity?: string;
-  /** The open permission request. */
+  /** The oldest open permission request. */
   waiting?: WaitingView;
+  /** How many more are open. */
+  waitingMore?: number;
   /** How much changed, once it was captured. */
   changes?: Totals;
   /** Tokens used. */
@@ -698,6 +717,19 @@ export interface JobSummary {
   /** What a person should know. */
   notices: string[];
 }
+
+/** What an answer means (Agent Client Protocol, `PermissionOptionKind`). */
+export type OptionKind =
+  /** Yes, this time. */
+  | "allow_once"
+  /** Yes, and do not ask again. */
+  | "allow_always"
+  /** No, this time. */
+  | "reject_once"
+  /** No, and do not ask again. */
+  | "reject_always"
+  /** A meaning that this build does not know. Nothing chooses it but a person. */
+  | "unknown";
 
 /** How an attempt ended. */
 export type Outcome =
@@ -769,6 +801,23 @@ export interface PathName {
   /** The exact bytes, percent-encoded, when the name is not plain UTF-8. */
   pathBytes?: string;
 }
+
+/** One of the answers that a harness offers. */
+export interface PermissionOption {
+  /** The harness's id of it; what an answer names. */
+  id: string;
+  /** Its words for people. */
+  name: string;
+  /** What it means. */
+  kind: OptionKind;
+}
+
+/** Who answers what a write job's harness asks for. */
+export type Policy =
+  /** pactify grants it, once each time. */
+  | "allow"
+  /** The person is asked. */
+  | "ask";
 
 /** Result of `pactify.diffPreview`. */
 export interface Preview {
@@ -1014,6 +1063,8 @@ export interface WaitingView {
   title: string;
   /** When it was asked. */
   since: string;
+  /** The answers that it takes, in the harness's order. Nothing in their names deceives when it is shown. */
+  options: PermissionOption[];
 }
 
 /** How much a change outside matters, worst first. */
@@ -1055,6 +1106,7 @@ export interface Requests {
   "pactify/job/undo": { params: UndoParams; result: Undone };
   "pactify/job/restoreOutside": { params: RestoreParams; result: RestoredOutside };
   "pactify/job/cancel": { params: JobParams; result: JobMoved };
+  "pactify/job/answer": { params: AnswerParams; result: JobMoved };
   "pactify/job/discard": { params: JobParams; result: JobMoved };
   "pactify/job/resume": { params: ResumeParams; result: JobMoved };
   "pactify/job/retry": { params: JobParams; result: Delegated };

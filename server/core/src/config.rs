@@ -15,6 +15,7 @@ use crate::harness::{Harness, HarnessName, HarnessSettings, cli, registry};
 use crate::job::access::Access;
 use crate::job::{BaseKind, Isolation, Limits, RepositoryRecord, setup};
 use crate::lfs::LfsPolicy;
+use crate::permission::Policy;
 use crate::{AbsPath, Failure, FailureCode};
 
 /// Free bytes that must remain where nobody says otherwise: 1 GiB.
@@ -22,6 +23,9 @@ const FREE_BYTES: u64 = 1 << 30;
 
 /// How long a setup may take where nobody says otherwise: 15 minutes.
 const SETUP_SECONDS: u64 = 900;
+
+/// How long a permission request waits for a person where nobody says otherwise: 10 minutes.
+const ANSWER_SECONDS: u64 = 600;
 
 /// The configuration file as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,6 +59,8 @@ pub struct RawDefaults {
     pub base: Option<BaseKind>,
     /// `contents` (default) or `pointers`.
     pub lfs: Option<LfsPolicy>,
+    /// `allow` (default) or `ask`: who answers what a write job's harness asks for.
+    pub permissions: Option<Policy>,
 }
 
 /// `[limits]`
@@ -68,6 +74,8 @@ pub struct RawLimits {
     pub stall_seconds: Option<u64>,
     /// Seconds that the command which sets a tree up may take: 900 when absent.
     pub setup_seconds: Option<u64>,
+    /// Seconds for which a permission request waits for an answer, then it is denied: 600 when absent.
+    pub answer_seconds: Option<u64>,
     /// Jobs that run at once; others queue. The number of cores when absent.
     pub running_jobs: Option<u32>,
     /// Free bytes that must remain on the disk of `PACTIFY_HOME`: 1 GiB when absent.
@@ -152,6 +160,10 @@ pub struct Settings {
     pub lfs: LfsPolicy,
     /// How long the command that sets a tree up may take, in seconds.
     pub setup_seconds: u64,
+    /// Who answers what a write job's harness asks for.
+    pub permissions: Policy,
+    /// How long a permission request waits for an answer, in seconds of the machine being awake.
+    pub answer_seconds: u64,
     /// How many jobs run at once; `None` means as many as there are cores.
     pub running_jobs: Option<u32>,
     /// Free bytes that must remain.
@@ -221,6 +233,9 @@ impl Settings {
         if raw.limits.setup_seconds == Some(0) {
             return Err(invalid("[limits] setup-seconds: 0 would let no setup finish"));
         }
+        if raw.limits.answer_seconds == Some(0) {
+            return Err(invalid("[limits] answer-seconds: 0 would deny every request before anybody sees it"));
+        }
         let repositories = raw.repositories.into_iter().map(repository).collect::<Result<_, Failure>>()?;
         let harnesses = raw
             .harnesses
@@ -239,6 +254,8 @@ impl Settings {
             limits,
             lfs: raw.defaults.lfs.unwrap_or_default(),
             setup_seconds: raw.limits.setup_seconds.unwrap_or(SETUP_SECONDS),
+            permissions: raw.defaults.permissions.unwrap_or_default(),
+            answer_seconds: raw.limits.answer_seconds.unwrap_or(ANSWER_SECONDS),
             running_jobs: raw.limits.running_jobs,
             free_bytes: raw.limits.free_bytes.unwrap_or(FREE_BYTES),
             retention_age_days: raw.retention.age_days,
@@ -259,6 +276,8 @@ impl Default for Settings {
             limits: Limits::default(),
             lfs: LfsPolicy::default(),
             setup_seconds: SETUP_SECONDS,
+            permissions: Policy::default(),
+            answer_seconds: ANSWER_SECONDS,
             running_jobs: None,
             free_bytes: FREE_BYTES,
             retention_age_days: None,
@@ -488,6 +507,8 @@ mod tests {
             ("[harnesses.codex]\nenvironment = [\"A=B\"]", "A=B"),
             ("[harnesses.\"../x\"]", "../x"),
             ("[limits]\nsetup-seconds = 0", "setup-seconds"),
+            ("[limits]\nanswer-seconds = 0", "answer-seconds"),
+            ("[defaults]\npermissions = \"yolo\"", "yolo"),
             ("[repositories.here]\nsetup = \"x\"", "here is not absolute"),
             ("[repositories.\"/r\"]\nsetup = \"a\\u0007\"", "cannot be seen"),
             ("[defaults]\nlfs = \"some\"", "some"),

@@ -166,6 +166,7 @@ pub enum FailureCode {
     ReadOnlyViolated,
     JobNotFound,
     WrongState,
+    RequestNotOpen,
     StalePreview,
     ApplyConflict,
     NothingToApply,
@@ -198,6 +199,7 @@ impl FailureCode {
             | C::RefusedInsideJob
             | C::ApprovalRequired
             | C::WrongState
+            | C::RequestNotOpen
             | C::StalePreview
             | C::OutsideNotConfirmed
             | C::StoreBusy

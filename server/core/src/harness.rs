@@ -92,6 +92,12 @@ pub trait Harness: Send + Sync {
         false
     }
 
+    /// Whether its write jobs can ask the person for permissions ([`Policy::Ask`]). One that cannot is never started as
+    /// if it could.
+    fn can_ask(&self) -> bool {
+        false
+    }
+
     /// The variable by which a person moves this harness's own home; its value becomes [`Places::person_state`].
     fn home_variable(&self) -> Option<&'static str> {
         None

@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::job::access::Access;
+
 /// Who answers what a write job's harness asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -49,6 +51,14 @@ pub enum OptionKind {
     Unknown,
 }
 
+/// Whether `option` may be the answer in a job of this mode: a read-only job is refused everything, whoever answers.
+pub fn may_choose(access: Access, option: &PermissionOption) -> bool {
+    match access {
+        Access::Write => true,
+        Access::ReadOnly => matches!(option.kind, OptionKind::RejectOnce | OptionKind::RejectAlways),
+    }
+}
+
 /// The option by which `options` are granted: the narrowest yes, the first of several. `None` when there is no yes.
 pub fn grant(options: &[PermissionOption]) -> Option<&PermissionOption> {
     first(options, OptionKind::AllowOnce).or_else(|| first(options, OptionKind::AllowAlways))
@@ -89,6 +99,18 @@ mod tests {
         check(&[RejectOnce, Unknown], None, Some(0));
         check(&[Unknown, AllowOnce, AllowOnce], Some(1), None);
         check(&[], None, None);
+    }
+
+    #[test]
+    fn a_read_only_job_is_granted_nothing() {
+        use OptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce, Unknown};
+        for (kind, expected) in
+            [(AllowOnce, false), (AllowAlways, false), (Unknown, false), (RejectOnce, true), (RejectAlways, true)]
+        {
+            let option = PermissionOption { id: "reject".to_owned(), name: "No".to_owned(), kind };
+            assert_eq!(may_choose(Access::ReadOnly, &option), expected, "{kind:?}");
+            assert!(may_choose(Access::Write, &option));
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ macro_rules! wire {
     )*};
 }
 
+mod answer;
 mod apply;
 mod approve;
 mod choices;
@@ -33,6 +34,7 @@ mod status;
 pub mod view;
 pub mod words;
 
+pub use answer::*;
 pub use apply::*;
 pub use approve::*;
 pub use choices::{BriefSource, ExportForm, OutlookKind, PreviewFormat, Severity, Side};

@@ -15,6 +15,7 @@ mod evidence;
 mod launch;
 mod leftovers;
 mod lines;
+mod questions;
 mod setup;
 mod slots;
 mod space;
@@ -33,13 +34,13 @@ use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord};
 use pactify_core::job::state::{JobState, Phase};
 use pactify_core::redact::Redactor;
 use pactify_core::{AbsPath, AttemptNo, JobId};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 pub use self::entry::reenter;
 pub(crate) use self::entry::{Errand, leave_message, start};
 
 use self::control::{Reply, Request};
-use self::drive::Event;
+use self::drive::{Answer, Event};
 use self::error::HostError;
 use self::wire::WireLog;
 use crate::causes::with_causes;
@@ -132,7 +133,7 @@ impl Host {
                     continue;
                 }
                 let (events, job) = (events.clone(), job.clone());
-                tokio::spawn(control::serve(stream, move |request| answer(&request, &job, &events)));
+                tokio::spawn(control::serve(stream, async move |request| answer(request, &job, &events).await));
             }
         });
         Ok(())
@@ -161,8 +162,8 @@ impl Host {
                 event = self.inbox.recv() => match event {
                     Some(Event::Cancel) => { self.note_cancel(); }
                     Some(Event::ChildEnded) => reap(),
-                    // Left over from a process that has ended.
-                    Some(Event::Stdout(_) | Event::Stderr(_) | Event::Exited(_)) | None => {}
+                    // An answer when nothing is asked; the rest is left over from a process that has ended.
+                    Some(Event::Answer(_) | Event::Stdout(_) | Event::Stderr(_) | Event::Exited(_)) | None => {}
                 },
             }
         }
@@ -174,7 +175,7 @@ impl Host {
             match event {
                 Event::Cancel => drop(self.note_cancel()),
                 Event::ChildEnded => reap(),
-                Event::Stdout(_) | Event::Stderr(_) | Event::Exited(_) => {}
+                Event::Answer(_) | Event::Stdout(_) | Event::Stderr(_) | Event::Exited(_) => {}
             }
         }
     }
@@ -302,7 +303,7 @@ impl Host {
     }
 }
 
-fn answer(request: &Request, job: &JobId, events: &mpsc::Sender<Event>) -> Reply {
+async fn answer(request: Request, job: &JobId, events: &mpsc::Sender<Event>) -> Reply {
     match request {
         Request::Hello => {
             Reply::Hello { version: VERSION.to_owned(), protocol: control::PROTOCOL, job: job.to_string() }
@@ -313,6 +314,12 @@ fn answer(request: &Request, job: &JobId, events: &mpsc::Sender<Event>) -> Reply
                 let _ = events.send(Event::Cancel).await;
             });
             Reply::Accepted
+        }
+        Request::Answer { id, option } => {
+            let (reply, told) = oneshot::channel();
+            // Nothing is open where nobody takes it.
+            let _ = events.send(Event::Answer(Answer { id, option, reply })).await;
+            told.await.unwrap_or(Reply::NotOpen)
         }
     }
 }

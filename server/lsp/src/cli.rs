@@ -4,6 +4,7 @@
 //! neutralised, and how a program ends is decided by the protocol's exit codes. `--json` prints the shapes of
 //! [`pactify_core::protocol`] on standard output and nothing else there.
 
+mod answer;
 mod apply;
 mod approve;
 mod brief;
@@ -81,6 +82,7 @@ enum Command {
     Diff(diff::Args),
     Apply(apply::Args),
     Undo(undo::Args),
+    Answer(answer::Args),
     Approve(approve::Args),
     Discard(discard::Args),
     Prune(prune::Args),
@@ -150,6 +152,7 @@ impl Command {
             Self::Diff(args) => args.run(terminal),
             Self::Apply(args) => args.run(terminal),
             Self::Undo(args) => args.run(terminal),
+            Self::Answer(args) => args.run(terminal),
             Self::Approve(args) => args.run(terminal),
             Self::Discard(args) => args.run(terminal),
             Self::Prune(args) => args.run(terminal),
@@ -175,6 +178,7 @@ impl Command {
             | Self::Diff(diff::Args { json, .. })
             | Self::Apply(apply::Args { json, .. })
             | Self::Undo(undo::Args { json, .. })
+            | Self::Answer(answer::Args { json, .. })
             | Self::Approve(approve::Args { json, .. })
             | Self::Discard(discard::Args { json, .. })
             | Self::Prune(prune::Args { json, .. })

@@ -7,6 +7,12 @@ local M = {}
 ---| 'write' # It may change its own tree.
 ---| 'readOnly' # It may look; any change fails it.
 
+--- Argument of `pactify.answer`.
+---@class pactify.AnswerParams
+---@field jobId string The job.
+---@field requestId string The request, as the job's `waiting` or `requests` name it.
+---@field optionId string One of its options.
+
 --- Result of `pactify.apply`.
 ---@class pactify.Applied
 ---@field apply integer The apply's number within the job.
@@ -133,6 +139,7 @@ local M = {}
 ---@field repository? string A `file:` URI in the repository: the only workspace folder when absent.
 ---@field model? string The model to ask for.
 ---@field isolation? pactify.Isolation How the tree is separated from the checkout.
+---@field permissions? pactify.Policy Who answers what the harness of a write job asks for; the configured default when absent.
 ---@field timeoutSeconds? integer Seconds from launch to end.
 ---@field stallSeconds? integer Seconds without a sign of life.
 
@@ -252,6 +259,7 @@ local M = {}
 ---| 'readOnlyViolated'
 ---| 'jobNotFound'
 ---| 'wrongState'
+---| 'requestNotOpen'
 ---| 'stalePreview'
 ---| 'applyConflict'
 ---| 'nothingToApply'
@@ -356,7 +364,8 @@ local M = {}
 ---@field startedAt? string When its harness was first launched.
 ---@field endedAt? string When its latest attempt ended.
 ---@field activity? string What the agent is doing, in a few words.
----@field waiting? pactify.WaitingView The open permission request.
+---@field waiting? pactify.WaitingView The oldest open permission request.
+---@field waitingMore? integer How many more are open.
 ---@field changes? pactify.Totals How much changed, once it was captured.
 ---@field usage? pactify.Usage Tokens used.
 ---@field notices string[] What a person should know.
@@ -368,6 +377,7 @@ local M = {}
 ---@field attempt? integer The latest attempt's number.
 ---@field changeSet? string The name of the captured result; an apply must repeat it.
 ---@field finalMessage? string The agent's last words.
+---@field requests? pactify.WaitingView[] Every open permission request, oldest first.
 ---@field error? pactify.Failure What went wrong, if something did.
 ---@field outside? pactify.OutsideChange[] What changed outside its tree while it ran, whoever did it: worst first.
 ---@field ending? pactify.Ending What to tell a person, once the job needs no more waiting.
@@ -416,10 +426,19 @@ local M = {}
 ---@field startedAt? string When its harness was first launched.
 ---@field endedAt? string When its latest attempt ended.
 ---@field activity? string What the agent is doing, in a few words.
----@field waiting? pactify.WaitingView The open permission request.
+---@field waiting? pactify.WaitingView The oldest open permission request.
+---@field waitingMore? integer How many more are open.
 ---@field changes? pactify.Totals How much changed, once it was captured.
 ---@field usage? pactify.Usage Tokens used.
 ---@field notices string[] What a person should know.
+
+--- What an answer means (Agent Client Protocol, `PermissionOptionKind`).
+---@alias pactify.OptionKind
+---| 'allow_once' # Yes, this time.
+---| 'allow_always' # Yes, and do not ask again.
+---| 'reject_once' # No, this time.
+---| 'reject_always' # No, and do not ask again.
+---| 'unknown' # A meaning that this build does not know. Nothing chooses it but a person.
 
 --- How an attempt ended.
 ---@alias pactify.Outcome
@@ -461,6 +480,17 @@ local M = {}
 ---@class pactify.PathName
 ---@field path string Repo-relative, slash-separated, safe to show.
 ---@field pathBytes? string The exact bytes, percent-encoded, when the name is not plain UTF-8.
+
+--- One of the answers that a harness offers.
+---@class pactify.PermissionOption
+---@field id string The harness's id of it; what an answer names.
+---@field name string Its words for people.
+---@field kind pactify.OptionKind What it means.
+
+--- Who answers what a write job's harness asks for.
+---@alias pactify.Policy
+---| 'allow' # pactify grants it, once each time.
+---| 'ask' # The person is asked.
 
 --- Result of `pactify.diffPreview`.
 ---@class pactify.Preview
@@ -612,6 +642,7 @@ local M = {}
 ---@field requestId string The id that an answer names.
 ---@field title string One line for people.
 ---@field since string When it was asked.
+---@field options pactify.PermissionOption[] The answers that it takes, in the harness's order. Nothing in their names deceives when it is shown.
 
 --- How much a change outside matters, worst first.
 ---@alias pactify.Weight
@@ -640,6 +671,7 @@ M.request = {
   undo = 'pactify/job/undo',
   restore_outside = 'pactify/job/restoreOutside',
   cancel = 'pactify/job/cancel',
+  answer = 'pactify/job/answer',
   discard = 'pactify/job/discard',
   resume = 'pactify/job/resume',
   retry = 'pactify/job/retry',
@@ -662,6 +694,7 @@ M.command = {
   undo = 'pactify.undo',
   restore_outside = 'pactify.restoreOutside',
   cancel = 'pactify.cancel',
+  answer = 'pactify.answer',
   discard = 'pactify.discard',
   resume = 'pactify.resume',
   retry = 'pactify.retry',

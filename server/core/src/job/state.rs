@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::event::{AttemptReason, HostRecord, Known, ProcessRecord, Record, ResultRecord, TreeRecord, Usage};
 use super::outcome::{Disposition, Outcome};
 use crate::fingerprint::{OutsideChange, Weight};
+use crate::permission::PermissionOption;
 use crate::{AttemptNo, Failure, FailureCode, ObjectId, Seq};
 
 /// Where an attempt stands.
@@ -144,8 +145,10 @@ pub struct Attempt {
     pub usage: Option<Usage>,
     /// Tokens of the session in the attempts before: what a harness that counts over the session counted already.
     pub used_before: Usage,
-    /// The open permission request.
-    pub waiting: Option<Waiting>,
+    /// The permission requests that are open, oldest first.
+    pub waiting: Vec<Waiting>,
+    /// The ids of those that were answered.
+    pub answered: BTreeSet<String>,
     /// Whether a person asked for the end.
     pub cancel_requested: bool,
     /// How it ended.
@@ -153,12 +156,15 @@ pub struct Attempt {
 }
 
 /// A permission request that nobody answered yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Waiting {
     /// The id that an answer names.
     pub request: String,
     /// One line for people.
     pub title: String,
+    /// The answers that the harness takes, in its order.
+    pub options: Vec<PermissionOption>,
     /// When it was asked.
     pub since: Timestamp,
 }
@@ -183,8 +189,12 @@ pub enum Trigger {
     Launch,
     /// A permission is asked for.
     Ask,
-    /// A permission was answered.
+    /// A permission was answered; others are open.
     Answer,
+    /// The last open permission was answered.
+    Settle,
+    /// The harness ended: nothing waits for an answer any more.
+    Exit,
     /// Verification runs.
     Verify,
     /// The attempt is over.
@@ -202,19 +212,23 @@ pub fn transition(phase: Phase, trigger: Trigger) -> Option<Phase> {
         // A recovery may open an attempt at any point: the one before it lost its host.
         (_, Trigger::Start) => Some(P::Preparing),
         (P::Preparing, Trigger::Launch) => Some(P::Running),
-        (P::Running, Trigger::Ask) => Some(P::Waiting),
-        (P::Waiting, Trigger::Answer) => Some(P::Running),
+        (P::Running | P::Waiting, Trigger::Ask) => Some(P::Waiting),
+        (P::Waiting, Trigger::Answer) => Some(P::Waiting),
+        (P::Waiting, Trigger::Settle | Trigger::Exit) => Some(P::Running),
+        (P::Preparing | P::Running | P::Verifying, Trigger::Exit) => Some(phase),
         (P::Preparing | P::Running | P::Waiting, Trigger::Verify) => Some(P::Verifying),
         (P::Preparing | P::Running | P::Waiting | P::Verifying, Trigger::End) => Some(P::Finished),
         (P::Preparing | P::Running | P::Waiting | P::Verifying, Trigger::Report) => Some(phase),
         (P::Finished, Trigger::Dispose) => Some(P::Finished),
-        (P::Queued, Trigger::Launch | Trigger::Ask | Trigger::Answer | Trigger::Verify | Trigger::End)
-        | (P::Queued, Trigger::Dispose | Trigger::Report)
-        | (P::Preparing, Trigger::Ask | Trigger::Answer | Trigger::Dispose)
-        | (P::Running, Trigger::Launch | Trigger::Answer | Trigger::Dispose)
-        | (P::Waiting, Trigger::Launch | Trigger::Ask | Trigger::Dispose)
-        | (P::Verifying, Trigger::Launch | Trigger::Ask | Trigger::Answer | Trigger::Verify | Trigger::Dispose)
-        | (P::Finished, Trigger::Launch | Trigger::Ask | Trigger::Answer | Trigger::Verify)
+        (P::Queued, Trigger::Launch | Trigger::Ask | Trigger::Answer | Trigger::Settle | Trigger::Exit)
+        | (P::Queued, Trigger::Verify | Trigger::End | Trigger::Dispose | Trigger::Report)
+        | (P::Preparing, Trigger::Ask | Trigger::Answer | Trigger::Settle | Trigger::Dispose)
+        | (P::Running, Trigger::Launch | Trigger::Answer | Trigger::Settle | Trigger::Dispose)
+        | (P::Waiting, Trigger::Launch | Trigger::Dispose)
+        | (P::Verifying, Trigger::Launch | Trigger::Ask | Trigger::Answer | Trigger::Settle | Trigger::Verify)
+        | (P::Verifying, Trigger::Dispose)
+        | (P::Finished, Trigger::Launch | Trigger::Ask | Trigger::Answer | Trigger::Settle | Trigger::Exit)
+        | (P::Finished, Trigger::Verify)
         | (P::Finished, Trigger::End | Trigger::Report) => None,
     }
 }
@@ -237,7 +251,7 @@ impl JobState {
         let of_this_attempt = self.attempt.as_ref().is_some_and(|attempt| attempt.number == record.attempt);
         let opens_next = matches!(known, Known::AttemptStarted { .. })
             && self.attempt.as_ref().is_none_or(|attempt| attempt.number < record.attempt);
-        match transition(self.phase, trigger(known)) {
+        match self.trigger(known).and_then(|trigger| transition(self.phase, trigger)) {
             Some(next) if of_this_attempt && !matches!(known, Known::AttemptStarted { .. }) || opens_next => {
                 self.phase = next;
                 self.note(record, known);
@@ -290,6 +304,19 @@ impl JobState {
         self.outside.iter().map(|seen| seen.more_dangerous).fold(0, u64::saturating_add)
     }
 
+    /// What the event asks of the phase; nothing where it is about a request that is not open, or is open already.
+    fn trigger(&self, known: &Known) -> Option<Trigger> {
+        let open = self.attempt.as_ref().map_or(&[][..], |attempt| &attempt.waiting);
+        let is_open = |id: &String| open.iter().any(|waiting| waiting.request == *id);
+        match known {
+            Known::PermissionRequested { request, .. } => (!is_open(request)).then_some(Trigger::Ask),
+            Known::PermissionAnswered { request, .. } if !is_open(request) => None,
+            Known::PermissionAnswered { .. } if open.len() > 1 => Some(Trigger::Answer),
+            Known::PermissionAnswered { .. } => Some(Trigger::Settle),
+            _ => Some(trigger(known)),
+        }
+    }
+
     /// The disposition of a result that nobody applied whole.
     fn undecided(&self) -> Disposition {
         match (&self.accepted, &self.result) {
@@ -325,7 +352,8 @@ impl JobState {
             used_before: before.as_ref().map(Attempt::session_usage).unwrap_or_default(),
             actual_model: before.and_then(|attempt| attempt.actual_model),
             usage: None,
-            waiting: None,
+            waiting: Vec::new(),
+            answered: BTreeSet::new(),
             cancel_requested: false,
             ended: None,
         });
@@ -414,13 +442,19 @@ impl Attempt {
                 self.actual_model = model.clone().or(self.actual_model.take());
             }
             Known::Usage { usage } => self.usage = Some(*usage),
-            Known::PermissionRequested { request, title, .. } => {
-                self.waiting = Some(Waiting { request: request.clone(), title: title.clone(), since: record.at });
+            Known::PermissionRequested { request, title, options } => {
+                let (request, title, options) = (request.clone(), title.clone(), options.clone());
+                self.answered.remove(&request);
+                self.waiting.push(Waiting { request, title, options, since: record.at });
             }
-            Known::PermissionAnswered { .. } | Known::VerificationStarted => self.waiting = None,
+            Known::PermissionAnswered { request, .. } => {
+                self.waiting.retain(|waiting| waiting.request != *request);
+                self.answered.insert(request.clone());
+            }
+            Known::HarnessExited { .. } | Known::VerificationStarted => self.waiting.clear(),
             Known::CancelRequested => self.cancel_requested = true,
             Known::AttemptEnded { outcome, failure, final_message } => {
-                self.waiting = None;
+                self.waiting.clear();
                 self.ended =
                     Some(Ended { outcome: *outcome, failure: failure.clone(), final_message: final_message.clone() });
             }
@@ -434,7 +468,8 @@ fn trigger(known: &Known) -> Trigger {
         Known::AttemptStarted { .. } => Trigger::Start,
         Known::Launched { .. } => Trigger::Launch,
         Known::PermissionRequested { .. } => Trigger::Ask,
-        Known::PermissionAnswered { .. } => Trigger::Answer,
+        Known::PermissionAnswered { .. } => Trigger::Settle,
+        Known::HarnessExited { .. } => Trigger::Exit,
         Known::VerificationStarted => Trigger::Verify,
         Known::AttemptEnded { .. } => Trigger::End,
         Known::Applied { .. }
@@ -455,7 +490,6 @@ fn trigger(known: &Known) -> Trigger {
         | Known::Usage { .. }
         | Known::CancelRequested
         | Known::DeadlinePassed { .. }
-        | Known::HarnessExited { .. }
         | Known::Swept { .. }
         | Known::OutsideRecorded { .. }
         | Known::OutsideChanges { .. }

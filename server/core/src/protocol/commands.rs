@@ -27,6 +27,7 @@ pub const ALL: &[Command] = &[
     command("pactify.undo", "pactify/job/undo", "UndoParams", &["Undone"]),
     command("pactify.restoreOutside", "pactify/job/restoreOutside", "RestoreParams", &["RestoredOutside"]),
     command("pactify.cancel", "pactify/job/cancel", "JobParams", &["JobMoved"]),
+    command("pactify.answer", "pactify/job/answer", "AnswerParams", &["JobMoved"]),
     command("pactify.discard", "pactify/job/discard", "JobParams", &["JobMoved"]),
     command("pactify.resume", "pactify/job/resume", "ResumeParams", &["JobMoved"]),
     command("pactify.retry", "pactify/job/retry", "JobParams", &["Delegated"]),

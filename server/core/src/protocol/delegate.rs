@@ -4,6 +4,7 @@ use crate::job::access::Access;
 use crate::job::outcome::Disposition;
 use crate::job::state::SeenState;
 use crate::job::{BaseKind, Isolation};
+use crate::permission::Policy;
 
 use super::BriefSource;
 
@@ -30,6 +31,9 @@ wire! {
         /// How the tree is separated from the checkout.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub isolation: Option<Isolation>,
+        /// Who answers what the harness of a write job asks for; the configured default when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub permissions: Option<Policy>,
         /// Seconds from launch to end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub timeout_seconds: Option<u64>,

@@ -11,6 +11,7 @@ use crate::job::access::Access;
 use crate::job::event::Usage;
 use crate::job::outcome::{Disposition, Outcome};
 use crate::job::state::SeenState;
+use crate::permission::PermissionOption;
 
 wire! {
     /// Argument of `pactify.status`.
@@ -96,9 +97,12 @@ wire! {
         /// What the agent is doing, in a few words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub activity: Option<String>,
-        /// The open permission request.
+        /// The oldest open permission request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub waiting: Option<WaitingView>,
+        /// How many more are open.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub waiting_more: u64,
         /// How much changed, once it was captured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub changes: Option<Totals>,
@@ -138,6 +142,9 @@ wire! {
         /// The agent's last words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub final_message: Option<String>,
+        /// Every open permission request, oldest first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub requests: Vec<WaitingView>,
         /// What went wrong, if something did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub error: Option<Failure>,
@@ -166,5 +173,12 @@ wire! {
         /// When it was asked.
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         pub since: Timestamp,
+        /// The answers that it takes, in the harness's order. Nothing in their names deceives when it is shown.
+        #[serde(default)]
+        pub options: Vec<PermissionOption>,
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

@@ -5,10 +5,12 @@ use std::path::Path;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
-use super::{JobDetail, JobSummary, words};
+use super::{JobDetail, JobSummary, WaitingView, words};
 use crate::AbsPath;
+use crate::display::neutral;
 use crate::job::JobSpec;
-use crate::job::state::{JobState, SeenState};
+use crate::job::state::{JobState, SeenState, Waiting};
+use crate::permission::PermissionOption;
 
 /// What RFC 3986 leaves unescaped in a path.
 const PATH: &AsciiSet =
@@ -46,6 +48,7 @@ pub fn detail(summary: JobSummary, spec: &JobSpec, state: &JobState) -> JobDetai
         attempt: attempt.map(|attempt| attempt.number.get()),
         change_set: state.result.as_ref().map(|result| result.change_set.to_string()),
         final_message: ended.and_then(|ended| ended.final_message.clone()),
+        requests: attempt.into_iter().flat_map(|attempt| &attempt.waiting).map(waiting).collect(),
         error: ended.and_then(|ended| ended.failure.clone()),
         outside: state.outside_changes(),
         ending: None,
@@ -54,6 +57,18 @@ pub fn detail(summary: JobSummary, spec: &JobSpec, state: &JobState) -> JobDetai
         detail.ending = Some(words::ending(&detail));
     }
     detail
+}
+
+/// An open permission request. Its ids are the harness's, and stay what they are; what is shown is neutralised.
+pub fn waiting(waiting: &Waiting) -> WaitingView {
+    let option =
+        |option: &PermissionOption| PermissionOption { name: neutral(&option.name).into_owned(), ..option.clone() };
+    WaitingView {
+        request_id: waiting.request.clone(),
+        title: neutral(&waiting.title).into_owned(),
+        since: waiting.since,
+        options: waiting.options.iter().map(option).collect(),
+    }
 }
 
 /// How a progress line counts changes: `3 files, +10 −2`.

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::view::totals_line;
-use super::{EventView, JobDetail, JobSummary};
+use super::{EventView, JobDetail, JobSummary, WaitingView};
 use crate::Failure;
 use crate::display::{headline, neutral};
 use crate::fingerprint::{OutsideChange, Weight};
@@ -14,6 +14,7 @@ use crate::job::access::Access;
 use crate::job::event::{AttemptReason, Event, ExitRecord, Known};
 use crate::job::outcome::{Deadline, Disposition, Outcome};
 use crate::job::state::SeenState;
+use crate::permission::{OptionKind, PermissionOption};
 
 /// How good a piece of news is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,7 +89,8 @@ pub fn disposition(disposition: Disposition) -> Option<&'static str> {
 /// What the job is doing, for the changing line of a progress.
 pub fn activity(job: &JobSummary) -> String {
     if let Some(waiting) = &job.waiting {
-        return format!("waits for you: {}", headline(&waiting.title, 100));
+        let more = if job.waiting_more > 0 { format!(" (and {} more)", job.waiting_more) } else { String::new() };
+        return format!("waits for you: {}{more}", headline(&waiting.title, 100));
     }
     let doing = job.activity.as_deref().map(|activity| headline(activity, 100)).filter(|text| !text.is_empty());
     match (job.state, doing) {
@@ -98,6 +100,28 @@ pub fn activity(job: &JobSummary) -> String {
         (SeenState::Verifying, _) => "verifies its result".to_owned(),
         (SeenState::Lost, _) => "its host is gone".to_owned(),
         (_, _) => state(job).to_owned(),
+    }
+}
+
+/// The answers to a permission request, as people are shown them: no two alike, and what each means comes first, because its
+/// name is the harness's to choose.
+pub fn choices(waiting: &WaitingView) -> Vec<(String, &PermissionOption)> {
+    let mut shown: Vec<(String, &PermissionOption)> = Vec::new();
+    for option in &waiting.options {
+        let name = format!("{}: {}", meaning(option.kind), headline(&option.name, 60));
+        let same = shown.iter().filter(|(known, _)| *known == name || known.starts_with(&format!("{name} ("))).count();
+        shown.push((if same == 0 { name } else { format!("{name} ({})", same + 1) }, option));
+    }
+    shown
+}
+
+fn meaning(kind: OptionKind) -> &'static str {
+    match kind {
+        OptionKind::AllowOnce => "Allow",
+        OptionKind::AllowAlways => "Always allow",
+        OptionKind::RejectOnce => "Deny",
+        OptionKind::RejectAlways => "Always deny",
+        OptionKind::Unknown => "Other",
     }
 }
 
@@ -313,6 +337,22 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_is_shown_by_what_it_means() {
+        let waiting: WaitingView = serde_json::from_value(json!({
+            "requestId": "1", "title": "rm x?", "since": "2026-11-29T15:45:12Z", "options": [
+                {"id": "a", "name": "Deny", "kind": "allow_once"},
+                {"id": "b", "name": "Allow", "kind": "reject_once"},
+                {"id": "c", "name": "Deny", "kind": "allow_once"},
+                {"id": "d", "name": "Maybe", "kind": "ask_my_mother"},
+            ],
+        }))
+        .unwrap();
+        let shown: Vec<_> =
+            choices(&waiting).into_iter().map(|(name, option)| format!("{}={name}", option.id)).collect();
+        assert_eq!(shown, ["a=Allow: Deny", "b=Deny: Allow", "c=Allow: Deny (2)", "d=Other: Maybe"]);
+    }
+
+    #[test]
     fn activity_is_what_a_person_would_ask() {
         let cases = [
             (json!({"state": "queued"}), "waits for its turn"),
@@ -322,6 +362,10 @@ mod tests {
             (
                 json!({"state": "waiting", "waiting": {"requestId": "1", "title": "rm x?", "since": "2026-11-29T15:45:12Z"}}),
                 "waits for you: rm x?",
+            ),
+            (
+                json!({"state": "waiting", "waitingMore": 2, "waiting": {"requestId": "1", "title": "rm x?", "since": "2026-11-29T15:45:12Z"}}),
+                "waits for you: rm x? (and 2 more)",
             ),
         ];
         for (fields, expected) in cases {

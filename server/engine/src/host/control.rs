@@ -1,7 +1,7 @@
 //! Talking to a living host: one line of JSON each way over its socket.
 //!
-//! Little goes this way, since the journal already tells every reader what happened: a host can be asked who it is and
-//! to end its job. Both sides may be of different versions: a request that a host does not know gets
+//! Little goes this way, since the journal already tells every reader what happened: a host can be asked who it is, to
+//! end its job, and to take a person's answer. Both sides may be of different versions: a request that a host does not know gets
 //! [`Reply::Unsupported`], and unknown fields are ignored. Who may ask is checked where the connection is made
 //! ([`crate::job_dir::socket`]).
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// The version of this protocol. It grows with each request that is added.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// The longest message, in bytes.
 const MAX_MESSAGE: u64 = 64 * 1024;
@@ -28,6 +28,13 @@ pub(crate) enum Request {
     Hello,
     /// End the job.
     Cancel,
+    /// This is the person's answer to a permission request.
+    Answer {
+        /// The request.
+        id: String,
+        /// One of its options.
+        option: String,
+    },
 }
 
 /// What a host answers.
@@ -45,6 +52,10 @@ pub(crate) enum Reply {
     },
     /// It will be done; the journal tells when it was.
     Accepted,
+    /// To [`Request::Answer`]: the request is not open. It was answered, has expired, or was never asked.
+    NotOpen,
+    /// To [`Request::Answer`]: the request has no such option, or one that the job's mode rules out.
+    NoSuchOption,
     /// This build does not know the request.
     Unsupported,
     /// A reply of a newer build.
@@ -80,13 +91,19 @@ pub(crate) fn ask(mut stream: UnixStream, request: &Request) -> Result<Reply, Co
 }
 
 /// Serves one connection: hands its request to `decide` and writes the answer.
-pub(super) async fn serve(stream: tokio::net::UnixStream, decide: impl Fn(Request) -> Reply) -> io::Result<()> {
+pub(super) async fn serve<D: Future<Output = Reply>>(
+    stream: tokio::net::UnixStream,
+    decide: impl FnOnce(Request) -> D,
+) -> io::Result<()> {
     use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
     let (reader, mut writer) = stream.into_split();
     let mut reader = tokio::io::BufReader::new(reader.take(MAX_MESSAGE));
     let mut line = String::new();
     tokio::time::timeout(PATIENCE, reader.read_line(&mut line)).await??;
-    let reply = serde_json::from_str::<Request>(&line).map_or(Reply::Unsupported, decide);
+    let reply = match serde_json::from_str::<Request>(&line) {
+        Ok(request) => decide(request).await,
+        Err(_) => Reply::Unsupported,
+    };
     let mut answer = serde_json::to_vec(&reply)?;
     answer.push(b'\n');
     tokio::time::timeout(PATIENCE, writer.write_all(&answer)).await?
@@ -130,12 +147,15 @@ mod tests {
 
     #[tokio::test]
     async fn requests_of_newer_builds_are_answered() {
-        let decide = |request| match request {
+        let decide = async |request| match request {
             Request::Hello => Reply::Hello { version: "0".into(), protocol: PROTOCOL, job: "j".into() },
             Request::Cancel => Reply::Accepted,
+            Request::Answer { .. } => Reply::NotOpen,
         };
         for (request, expected) in [
             ("{\"request\":\"cancel\"}", Reply::Accepted),
+            ("{\"request\":\"answer\",\"id\":\"1\",\"option\":\"yes\",\"mood\":1}", Reply::NotOpen),
+            ("{\"request\":\"answer\"}", Reply::Unsupported),
             ("{\"request\":\"teleport\"}", Reply::Unsupported),
             ("not json", Reply::Unsupported),
         ] {

@@ -15,12 +15,14 @@ use pactify_core::job::outcome::Deadline;
 use pactify_core::job::state::Phase;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::ChildStdin;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::control::Reply;
 use super::deadlines::Deadlines;
 use super::lines::{Lines, Piece};
+use super::questions::{Questions, Refused};
 use super::{Host, evidence, launch};
 use crate::process::{Child, JobTree, Marker, NotDead, Patience, Pipes, VerifiedDead};
 
@@ -47,8 +49,21 @@ pub(super) enum Event {
     Exited(io::Result<ExitStatus>),
     /// A person, or the end of the session, asks for the end of the job.
     Cancel,
+    /// A person answers a permission request.
+    Answer(Answer),
     /// A child of this process ended; it may be an orphan of the job.
     ChildEnded,
+}
+
+/// A person's answer to a permission request. Whoever drops it says that the request is not open.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The request.
+    pub(super) id: String,
+    /// One of its options.
+    pub(super) option: String,
+    /// Where the person is told what became of it.
+    pub(super) reply: oneshot::Sender<Reply>,
 }
 
 /// What driving came to.
@@ -87,6 +102,7 @@ struct Loop<'a> {
     ending: Option<JoinHandle<Result<VerifiedDead, NotDead>>>,
     /// Until when the program may end by itself: it was told that there is nothing more to do.
     parting: Option<Instant>,
+    questions: Questions,
     deadline: Option<Deadline>,
     failure: Option<Failure>,
 }
@@ -109,6 +125,7 @@ pub(super) async fn drive(host: &mut Host, running: Running) -> Driven {
         let _ = events.send(Event::Exited(child.wait().await)).await;
     });
     let mut deadlines = Deadlines::from(host.env().moment(), host.spec().limits);
+    let questions = Questions::new(host.spec().access, Duration::from_secs(host.settings().answer_seconds));
     let mut state = Loop {
         host,
         driver,
@@ -119,6 +136,7 @@ pub(super) async fn drive(host: &mut Host, running: Running) -> Driven {
         exit: None,
         ending: None,
         parting: None,
+        questions,
         deadline: None,
         failure: None,
     };
@@ -146,10 +164,11 @@ impl Loop<'_> {
             None if self.ending.is_some() => ENDING.grace + ENDING.kill,
             None => match self.parting {
                 Some(until) => until.saturating_duration_since(Instant::now()),
-                None => deadlines.quiet_for(now),
+                None => deadlines.quiet_for(now).min(self.questions.quiet_for(now)),
             },
         };
         let Ok(event) = tokio::time::timeout(wait, self.host.next_event()).await else {
+            self.expire();
             return self.time_passed(deadlines);
         };
         match event {
@@ -164,8 +183,10 @@ impl Loop<'_> {
                     self.part();
                 }
             }
+            Event::Answer(answer) => self.take_answer(answer),
             Event::ChildEnded => super::reap(),
         }
+        self.expire();
         // A harness that never pauses leaves no idle moment in which its time could pass.
         if self.has_parted() {
             self.end();
@@ -234,6 +255,39 @@ impl Loop<'_> {
                     self.part_within(CLOSING);
                 }
             }
+        }
+    }
+
+    /// A person's answer, if the request is open and takes it.
+    fn take_answer(&mut self, answer: Answer) {
+        let Answer { id, option, reply } = answer;
+        let waiting = self.host.state().attempt.as_ref().map_or(&[][..], |attempt| &attempt.waiting);
+        // Nobody may listen any more.
+        let _ = reply.send(match self.questions.check(waiting, &id, &option) {
+            Ok(()) => {
+                self.answered(id, Some(option));
+                Reply::Accepted
+            }
+            Err(Refused::NotOpen) => Reply::NotOpen,
+            Err(Refused::NoSuchOption) => Reply::NoSuchOption,
+        });
+    }
+
+    /// Denies what nobody answered in time.
+    fn expire(&mut self) {
+        let now = self.host.env().moment();
+        let waiting = self.host.state().attempt.as_ref().map_or(&[][..], |attempt| &attempt.waiting);
+        for id in self.questions.expired(waiting, now) {
+            self.answered(id, None);
+        }
+    }
+
+    /// Recorded before the harness is told: what was granted is never unknown.
+    fn answered(&mut self, request: String, option: Option<String>) {
+        self.record(Known::PermissionAnswered { request: request.clone(), option: option.clone() });
+        if self.failure.is_none() {
+            let steps = self.driver.on_answer(&request, option.as_deref());
+            self.take(steps);
         }
     }
 

@@ -167,6 +167,7 @@ async fn hear(host: &mut Host, said: &mut Said) -> Result<End, HostError> {
                 said.flush(host)?;
                 return Ok(End::Cancelled);
             }
+            Event::Answer(_) => {}
             Event::ChildEnded => super::reap(),
         }
     }

@@ -39,7 +39,7 @@ pub(super) async fn wait(host: &mut Host) -> Result<Slot, HostError> {
                     host.note_cancel();
                 }
                 Event::ChildEnded => super::reap(),
-                Event::Stdout(_) | Event::Stderr(_) | Event::Exited(_) => {}
+                Event::Answer(_) | Event::Stdout(_) | Event::Stderr(_) | Event::Exited(_) => {}
             }
         }
     }

@@ -43,6 +43,7 @@ impl Jobs {
         let base_kind = params.base.unwrap_or(settings.base);
         let isolation = params.isolation.unwrap_or(settings.isolation);
         base::refuse(base_kind, isolation, unsaved.is_some())?;
+        let permissions = permissions(&*found, access, params.permissions, settings.permissions)?;
         let executable = harness::resolve(self.env(), &*found, &harness_settings)?;
         let examined = self.git()?.examine(&folder)?;
         let setup = self.setup(&settings, &examined.repository, &examined.head)?;
@@ -68,7 +69,7 @@ impl Jobs {
             isolation,
             lfs: settings.repository(&examined.repository).lfs,
             setup,
-            permissions: Policy::default(),
+            permissions,
             repository: examined.repository,
             base,
             limits,
@@ -151,6 +152,27 @@ fn brief(source: &BriefSource) -> Result<Brief, Failure> {
 
 fn folder(uri: Option<&str>) -> Result<AbsPath, Failure> {
     local_path("repository", uri.ok_or_else(|| invalid("repository: name a folder of the repository"))?)
+}
+
+/// Who answers what the job asks for. A read-only job is granted nothing, so there is nothing to decide.
+fn permissions(
+    harness: &dyn Harness,
+    access: Access,
+    asked: Option<Policy>,
+    configured: Policy,
+) -> Result<Policy, Failure> {
+    match (access, asked) {
+        (Access::ReadOnly, Some(_)) => Err(invalid("permissions: a read-only job is granted none, whoever is asked")),
+        (Access::ReadOnly, None) => Ok(Policy::default()),
+        (Access::Write, asked) => match asked.unwrap_or(configured) {
+            Policy::Ask if !harness.can_ask() => {
+                let message = format!("permissions: {} does not ask before it does something", harness.name());
+                let next = "say `allow`: it works in a tree of its own; or take a harness that asks";
+                Err(Failure::new(FailureCode::InvalidParams, message, next))
+            }
+            policy => Ok(policy),
+        },
+    }
 }
 
 fn refuse_no_time(limits: Limits) -> Result<(), Failure> {

@@ -196,11 +196,13 @@ impl Jobs {
             .and_then(|stream| control::ask(stream, &Request::Cancel).map_err(|error| unreachable(job, &error)));
         match asked {
             Ok(Reply::Accepted) => Ok(()),
-            Ok(Reply::Unsupported | Reply::Other | Reply::Hello { .. }) => Err(Failure::new(
-                FailureCode::HostUnreachable,
-                format!("the host of job {job} is of another version and cannot be asked to cancel"),
-                "cancel with the pactify that started the job, or end the host process that its events name",
-            )),
+            Ok(Reply::Unsupported | Reply::Other | Reply::Hello { .. } | Reply::NotOpen | Reply::NoSuchOption) => {
+                Err(Failure::new(
+                    FailureCode::HostUnreachable,
+                    format!("the host of job {job} is of another version and cannot be asked to cancel"),
+                    "cancel with the pactify that started the job, or end the host process that its events name",
+                ))
+            }
             // It ended, or died, between our look and our question.
             Err(_) if self.store().seen(job)?.1 == SeenState::Finished => Ok(()),
             Err(_) if self.store().seen(job)?.1 == SeenState::Lost => self.repair(job),
@@ -252,7 +254,7 @@ impl Jobs {
 }
 
 /// Connects to the job's host, which has the job's lock before it listens: one that was only just started is waited for.
-fn connect(job: &JobDir) -> Result<UnixStream, SocketError> {
+pub(super) fn connect(job: &JobDir) -> Result<UnixStream, SocketError> {
     let deadline = Instant::now() + BUSY;
     loop {
         match socket::connect(job) {
@@ -287,7 +289,7 @@ pub(super) fn still_going(job: &JobId, verb: &str, state: SeenState) -> Failure 
     )
 }
 
-fn unreachable(job: &JobId, error: &control::ControlError) -> Failure {
+pub(super) fn unreachable(job: &JobId, error: &control::ControlError) -> Failure {
     Failure::new(
         FailureCode::HostUnreachable,
         format!("job {job}: {}", with_causes(error)),

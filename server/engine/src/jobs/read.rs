@@ -7,9 +7,9 @@ use pactify_core::job::outcome::Disposition;
 use pactify_core::job::state::{Phase, SeenState};
 use pactify_core::protocol::{
     BaseView, EventList, EventView, EventsParams, JobDetail, JobList, JobSummary, StatusParams, UnreadableJob,
-    WaitingView, Worktree, view,
+    Worktree, view,
 };
-use pactify_core::{AbsPath, Failure, FailureCode, JobId, Seq, display};
+use pactify_core::{AbsPath, Failure, FailureCode, JobId, Seq};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Jobs, invalid, job_id, local_path};
@@ -172,11 +172,8 @@ fn shown(summary: &Summary, seen: SeenState) -> JobSummary {
         started_at: summary.started_at,
         ended_at: summary.ended_at,
         activity: summary.activity.clone(),
-        waiting: summary.waiting.as_ref().map(|waiting| WaitingView {
-            request_id: waiting.request.clone(),
-            title: display::neutral(&waiting.title).into_owned(),
-            since: waiting.since,
-        }),
+        waiting: summary.waiting.as_ref().map(view::waiting),
+        waiting_more: summary.waiting_more,
         changes: summary.totals,
         usage: summary.usage,
         notices: summary.notices.clone(),

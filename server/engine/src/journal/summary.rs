@@ -21,7 +21,7 @@ use crate::disk::{DiskError, FileId};
 use crate::job_dir::{JobDir, names};
 
 /// The version of `summary.json`; another one counts as absent.
-const SUMMARY_FORMAT: u32 = 1;
+const SUMMARY_FORMAT: u32 = 2;
 /// The longest summary that is read.
 const MAX_BYTES: u64 = 256 * 1024;
 
@@ -69,24 +69,14 @@ pub struct Summary {
     pub totals: Option<Totals>,
     /// What the agent is doing, in a few words.
     pub activity: Option<String>,
-    /// The open permission request.
-    pub waiting: Option<WaitingRecord>,
+    /// The oldest open permission request.
+    pub waiting: Option<Waiting>,
+    /// How many more are open.
+    pub waiting_more: u64,
     /// Tokens of the latest attempt.
     pub usage: Option<Usage>,
     /// What a person should know.
     pub notices: Vec<String>,
-}
-
-/// A permission request that nobody answered yet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct WaitingRecord {
-    /// The id that an answer names.
-    pub request: String,
-    /// One line for people.
-    pub title: String,
-    /// When it was asked.
-    pub since: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,7 +113,8 @@ impl Summary {
             change_set: state.result.as_ref().map(|ResultRecord { change_set, .. }| change_set.clone()),
             totals: state.result.as_ref().map(|result| result.totals),
             activity: state.activity.clone(),
-            waiting: attempt.and_then(|attempt| attempt.waiting.as_ref()).map(WaitingRecord::from),
+            waiting: attempt.and_then(|attempt| attempt.waiting.first()).cloned(),
+            waiting_more: attempt.map_or(0, |attempt| attempt.waiting.len().saturating_sub(1) as u64),
             usage: attempt.and_then(|attempt| attempt.usage),
             notices: state.notices.clone(),
         }
@@ -160,11 +151,5 @@ impl Summary {
 impl From<Stamp> for StampRecord {
     fn from(stamp: Stamp) -> Self {
         Self { device: stamp.file.device, inode: stamp.file.inode, length: stamp.length }
-    }
-}
-
-impl From<&Waiting> for WaitingRecord {
-    fn from(waiting: &Waiting) -> Self {
-        Self { request: waiting.request.clone(), title: waiting.title.clone(), since: waiting.since }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pactify_core::job::access::Access;
 use pactify_core::job::{BaseKind, Isolation};
+use pactify_core::permission::Policy;
 use pactify_core::protocol::words::ending;
 use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, JobDetail, JobStatus};
 use pactify_core::{Failure, JobId};
@@ -32,6 +33,10 @@ pub(super) struct Args {
     /// The model to ask for
     #[arg(long)]
     model: Option<String>,
+    /// Who answers what the agent asks for: `allow` grants everything, `ask` asks you [default: your configuration's,
+    /// else allow]
+    #[arg(long, value_name = "WHO", value_parser = policy)]
+    permissions: Option<Policy>,
     /// End it after this long: 90s, 30m, 2h
     #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
     timeout: Option<u64>,
@@ -72,12 +77,17 @@ impl Args {
             repository: Some(place::repository(self.repo.as_deref())?),
             model: self.model,
             isolation: self.linked.then_some(Isolation::Linked),
+            permissions: self.permissions,
             timeout_seconds: self.timeout,
             stall_seconds: self.stall,
         };
         let delegated = terminal.jobs.delegate(&params, None)?;
         follow(terminal, &delegated, self.detach, self.json)
     }
+}
+
+fn policy(text: &str) -> Result<Policy, String> {
+    serde_json::from_value(text.into()).map_err(|_| "it is one of allow, ask".to_owned())
 }
 
 fn base(text: &str) -> Result<BaseKind, String> {

@@ -85,7 +85,9 @@ fn fields(detail: &JobDetail, age: &str) -> Vec<(&'static str, String)> {
     add("session", detail.session.clone());
     add("tokens", job.usage.map(|usage| format!("{} in, {} out", usage.input_tokens, usage.output_tokens)));
     add("activity", job.activity.clone().filter(|_| job.ended_at.is_none()));
-    add("waits for", job.waiting.as_ref().map(|waiting| waiting.title.clone()));
+    for waiting in &detail.requests {
+        add("waits for", Some(format!("{} (`pactify sub answer {}`)", waiting.title, job.id)));
+    }
     for notice in &job.notices {
         add("note", Some(notice.clone()));
     }

@@ -3,6 +3,7 @@
 //! A verb reads its arguments, fills in what the editor's state says (folder, open brief, the only job that can be
 //! meant), and lets the engine do the rest off the loop. The typed requests run the same code.
 
+mod answer;
 mod apply;
 mod approve;
 mod cancel;
@@ -39,6 +40,7 @@ type Run = for<'a> fn(&'a Context, Arguments) -> BoxFuture<'a, Answer>;
 
 /// Every verb, by its command's name.
 const RUN: &[(&str, Run)] = &[
+    (answer::NAME, |context, arguments| Box::pin(answer::run(context, arguments))),
     (apply::NAME, |context, arguments| Box::pin(apply::run(context, arguments))),
     (approve::NAME, |context, arguments| Box::pin(approve::run(context, arguments))),
     (cancel::NAME, |context, arguments| Box::pin(cancel::run(context, arguments))),

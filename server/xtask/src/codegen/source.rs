@@ -58,7 +58,7 @@ fn schemas() -> Map<String, Value> {
         Approved Delegated JobStatus JobList EventList Preview Content Applied Undone RestoredOutside JobMoved Exported
         Worktree HarnessList Findings DebugReport JobEventParams JobChangedParams ErrorData);
     let taken = definitions!(SchemaSettings::draft2020_12().for_deserialize(),
-        ApproveParams DelegateParams StatusParams EventsParams PreviewParams ContentParams ApplyParams UndoParams
+        AnswerParams ApproveParams DelegateParams StatusParams EventsParams PreviewParams ContentParams ApplyParams UndoParams
         RestoreParams JobParams ResumeParams
         ExportParams DoctorParams ClientOptions);
     let mut all = taken;

@@ -22,6 +22,14 @@ fn launched() -> Known {
     Known::Launched { leader: process(), harness_version: None }
 }
 
+fn asked(request: &str) -> Known {
+    Known::PermissionRequested { request: request.into(), title: format!("may I {request}?"), options: vec![] }
+}
+
+fn answered(request: &str) -> Known {
+    Known::PermissionAnswered { request: request.into(), option: None }
+}
+
 fn applied(apply: u32) -> Known {
     let tree: crate::ObjectId = "a".repeat(40).parse().unwrap();
     Known::Applied {
@@ -107,8 +115,8 @@ fn any_event() -> impl Strategy<Value = (u32, Known)> {
         Just(started(AttemptReason::Recovery)),
         Just(launched()),
         Just(Known::Message { text: "m".into() }),
-        Just(Known::PermissionRequested { request: "r".into(), title: "t".into(), options: vec![] }),
-        Just(Known::PermissionAnswered { request: "r".into(), option: None }),
+        "[rs]".prop_map(|request| asked(&request)),
+        "[rs]".prop_map(|request| answered(&request)),
         Just(Known::CancelRequested),
         Just(Known::DeadlinePassed { deadline: Deadline::Stall }),
         Just(Known::HarnessExited { exit: ExitRecord::Code(0) }),
@@ -126,7 +134,7 @@ fn any_event() -> impl Strategy<Value = (u32, Known)> {
 fn is_legal(state: &JobState) -> bool {
     let attempt = state.attempt.as_ref();
     let ended = state.ended().is_some();
-    let waits = attempt.is_some_and(|attempt| attempt.waiting.is_some());
+    let waits = attempt.is_some_and(|attempt| !attempt.waiting.is_empty());
     (state.phase == Phase::Queued) == attempt.is_none()
         && (state.phase == Phase::Finished) == ended
         && (state.phase == Phase::Waiting) == waits
@@ -179,11 +187,13 @@ proptest! {
 fn every_phase_answers_every_trigger() {
     const PHASES: [Phase; 6] =
         [Phase::Queued, Phase::Preparing, Phase::Running, Phase::Waiting, Phase::Verifying, Phase::Finished];
-    const TRIGGERS: [Trigger; 8] = [
+    const TRIGGERS: [Trigger; 10] = [
         Trigger::Start,
         Trigger::Launch,
         Trigger::Ask,
         Trigger::Answer,
+        Trigger::Settle,
+        Trigger::Exit,
         Trigger::Verify,
         Trigger::End,
         Trigger::Dispose,
@@ -265,4 +275,32 @@ fn dangerous_changes_outside_that_were_not_named_outlive_those_put_back() {
         events.push((1, Known::OutsideRestored { ids: vec!["1-1".to_owned()] }));
         assert_eq!(JobState::fold(&journal(events)).has_danger_outside(), left, "{unnamed}");
     }
+}
+
+#[test]
+fn several_requests_wait_at_once_and_each_is_answered_once() {
+    let begun = [(1, started(AttemptReason::Run)), (1, launched())];
+    let told = |more: &[Known]| {
+        let events = begun.iter().cloned().chain(more.iter().map(|known| (1, known.clone())));
+        let state = JobState::fold(&journal(events));
+        let open: Vec<_> = state.attempt.iter().flat_map(|attempt| &attempt.waiting).collect();
+        (state.phase, open.iter().map(|waiting| waiting.request.clone()).collect::<Vec<_>>().join(" "), state.ignored)
+    };
+    let many: Vec<Known> = (0..50).map(|number| asked(&number.to_string())).collect();
+    let all: Vec<Known> = (0..50).rev().map(|number| answered(&number.to_string())).collect();
+    for (events, expected) in [
+        (vec![asked("a"), asked("b")], (Phase::Waiting, "a b".to_owned(), 0)),
+        (vec![asked("a"), asked("b"), answered("a")], (Phase::Waiting, "b".to_owned(), 0)),
+        (vec![asked("a"), asked("b"), answered("b"), answered("a")], (Phase::Running, String::new(), 0)),
+        (vec![asked("a"), asked("b"), answered("a"), answered("a")], (Phase::Waiting, "b".to_owned(), 1)),
+        (vec![asked("a"), answered("never")], (Phase::Waiting, "a".to_owned(), 1)),
+        (vec![asked("a"), asked("a")], (Phase::Waiting, "a".to_owned(), 1)),
+        (vec![asked("a"), answered("a"), asked("a")], (Phase::Waiting, "a".to_owned(), 0)),
+        (vec![asked("a"), Known::HarnessExited { exit: ExitRecord::Code(0) }], (Phase::Running, String::new(), 0)),
+        ([many.clone(), all].concat(), (Phase::Running, String::new(), 0)),
+    ] {
+        assert_eq!(told(&events), expected, "{events:?}");
+    }
+    let (phase, open, _) = told(&many);
+    assert_eq!((phase, open.split(' ').count()), (Phase::Waiting, 50));
 }
