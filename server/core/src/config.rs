@@ -100,6 +100,8 @@ pub struct RawRetention {
 pub struct RawHarness {
     /// The program, as an absolute path; looked up on the search path when absent.
     pub executable: Option<String>,
+    /// What runs the program where that is a script (kimi: Node.js), as an absolute path; looked for when absent.
+    pub interpreter: Option<String>,
     /// The model to ask for when the job names none.
     pub model: Option<String>,
     /// Names of environment variables to let through to the harness (a provider's key).
@@ -307,19 +309,20 @@ fn harness_settings(name: &str, raw: RawHarness) -> Result<HarnessSettings, Fail
         }
         Some(own.resolve().map_err(|why| invalid(format!("[harnesses.{name}] {why}")))?)
     };
-    let executable = match raw.executable {
-        None => None,
-        Some(path) => {
-            Some(AbsPath::new(path).map_err(|error| invalid(format!("[harnesses.{name}] executable: {error}")))?)
-        }
+    let absolute = |key: &str, path: Option<String>| {
+        let told = |error| invalid(format!("[harnesses.{name}] {key}: {error}"));
+        path.map(|path| AbsPath::new(path).map_err(told)).transpose()
     };
+    let executable = absolute("executable", raw.executable)?;
+    let interpreter = absolute("interpreter", raw.interpreter)?;
     for variable in &raw.environment {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
         if variable.is_empty() || !variable.bytes().all(plain) || variable.as_bytes()[0].is_ascii_digit() {
             return Err(invalid(format!("[harnesses.{name}] environment: {variable:?} is not a variable's name")));
         }
     }
-    Ok(HarnessSettings { executable, model: raw.model, environment: raw.environment, config: raw.config, own })
+    let RawHarness { model, environment, config, .. } = raw;
+    Ok(HarnessSettings { executable, interpreter, model, environment, config, own })
 }
 
 fn repository((path, raw): (String, RawRepository)) -> Result<(AbsPath, RawRepository), Failure> {
@@ -334,6 +337,7 @@ impl RawHarness {
     fn split(self) -> (Self, RawOwn) {
         let Self {
             executable,
+            interpreter,
             model,
             environment,
             config,
@@ -346,13 +350,14 @@ impl RawHarness {
             output,
         } = self;
         let own = RawOwn { command, args, env, protocol, output, read_only_args, resume_args };
-        (Self { executable, model, environment, config, ..Self::default() }, own)
+        (Self { executable, interpreter, model, environment, config, ..Self::default() }, own)
     }
 
     /// The first key that only harnesses of this build have.
     fn built_in_key(&self) -> Option<&'static str> {
         let keys = [
             (self.executable.is_some(), "executable"),
+            (self.interpreter.is_some(), "interpreter"),
             (self.model.is_some(), "model"),
             (!self.config.is_empty(), "config"),
         ];

@@ -66,6 +66,11 @@ pub trait Harness: Send + Sync {
         &[Access::Write, Access::ReadOnly]
     }
 
+    /// What runs `executable`, where that is a script. Found when the job is created, like the program itself.
+    fn interpreter(&self, _executable: &AbsPath) -> Option<Interpreter> {
+        None
+    }
+
     /// A plan for a job that may change its tree.
     fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure>;
 
@@ -131,6 +136,17 @@ pub trait Harness: Send + Sync {
     }
 }
 
+/// A program that runs others, such as Node.js.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interpreter {
+    /// What people call it.
+    pub name: &'static str,
+    /// Its program's name on the search path. It answers `--version` with its version.
+    pub program: &'static str,
+    /// The oldest version that will do: major, minor, patch.
+    pub at_least: [u64; 3],
+}
+
 /// What a plan is made from.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
@@ -140,6 +156,8 @@ pub struct Request<'a> {
     pub brief: &'a Brief,
     /// The program, resolved.
     pub executable: &'a AbsPath,
+    /// What runs it, where it is a script ([`Harness::interpreter`]), resolved.
+    pub interpreter: Option<&'a AbsPath>,
     /// The person's settings for this harness.
     pub settings: &'a HarnessSettings,
     /// The model to ask for.
@@ -343,6 +361,23 @@ pub struct Conclusion {
     pub verdict: Verdict,
     /// The agent's last words.
     pub final_message: Option<String>,
+}
+
+impl Interpreter {
+    /// Whether the version that it reports will do.
+    pub fn accepts(&self, version: &str) -> bool {
+        let numbers = version.trim().trim_start_matches('v').split(['-', '+']).next().unwrap_or_default();
+        let mut parts = numbers.split('.').map(|part| part.parse::<u64>().ok());
+        let mut next = || parts.next().flatten();
+        matches!((next(), next(), next()), (Some(major), Some(minor), Some(patch))
+            if [major, minor, patch] >= self.at_least)
+    }
+
+    /// The oldest version that will do, in words.
+    pub fn wanted(&self) -> String {
+        let [major, minor, patch] = self.at_least;
+        format!("{} {major}.{minor}.{patch} or newer", self.name)
+    }
 }
 
 impl HarnessName {

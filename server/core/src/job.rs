@@ -41,6 +41,9 @@ pub struct JobSpec {
     pub harness: HarnessName,
     /// The harness's executable, resolved once, when the job was created (threat T-11).
     pub executable: AbsPath,
+    /// What runs the executable, where that is a script: resolved at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<AbsPath>,
     /// The person's settings for this harness, as they were then.
     pub settings: HarnessSettings,
     /// The model to ask for, instead of the harness's default.

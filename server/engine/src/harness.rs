@@ -1,7 +1,10 @@
-//! Finding harnesses on this machine: which program, which version, whether anybody is logged in.
+//! Finding harnesses on this machine: which program, which version, whether anybody is logged in. What runs a program
+//! that is a script is found by [`interpreter`].
 //!
 //! The program is resolved once, when a job is created, to an absolute path that later steps repeat; a repository never
 //! chooses it. Probes run with the harness's own filtered environment and are bounded.
+
+mod interpreter;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -20,9 +23,18 @@ const PROBE: Duration = Duration::from_secs(20);
 /// A home that no program can make.
 const NO_HOME: &str = "/dev/null";
 
+/// A harness's program as this machine has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The program, or the script.
+    pub executable: AbsPath,
+    /// What runs the script.
+    pub interpreter: Option<AbsPath>,
+}
+
 /// The program of `harness`: the person's choice, or the first one on the search path; the native program where what
 /// was found is a launcher.
-pub fn resolve(env: &Env, harness: &dyn Harness, settings: &HarnessSettings) -> Result<AbsPath, Failure> {
+pub fn resolve(env: &Env, harness: &dyn Harness, settings: &HarnessSettings) -> Result<Program, Failure> {
     let found = match settings.chosen() {
         Some((key, chosen)) => env.find_executable(chosen).map_err(|error| {
             Failure::new(
@@ -39,22 +51,27 @@ pub fn resolve(env: &Env, harness: &dyn Harness, settings: &HarnessSettings) -> 
     };
     let resolved = found.as_path().canonicalize().ok().and_then(|path| AbsPath::new(path).ok()).unwrap_or(found);
     let native = harness.native_candidates(&resolved).into_iter().find(|path| path.as_path().is_file());
-    Ok(native.unwrap_or(resolved))
+    let executable = native.unwrap_or(resolved);
+    let interpreter = match harness.interpreter(&executable) {
+        Some(wanted) => Some(interpreter::find(env, harness, settings, &wanted, &executable)?),
+        None => None,
+    };
+    Ok(Program { executable, interpreter })
 }
 
-/// The version that `executable` reports; `None` when it says something else.
+/// The version that `program` reports; `None` when it says something else.
 pub fn version(
     env: &Env,
     harness: &dyn Harness,
     settings: &HarnessSettings,
-    executable: &AbsPath,
+    program: &Program,
 ) -> Result<Option<String>, Failure> {
     if harness.version_args().is_empty() {
         return Ok(None);
     }
     // Even for this some harnesses make themselves a home; where there can be none, they do without.
     let home = harness.home_variable().map(|name| (name, OsString::from(NO_HOME)));
-    let output = probe(env, harness, settings, executable, harness.version_args(), home)?;
+    let output = probe(env, harness, settings, program, harness.version_args(), home)?;
     Ok(harness.parse_version(&String::from_utf8_lossy(&output.stdout.bytes)))
 }
 
@@ -63,7 +80,7 @@ pub fn logged_in(
     env: &Env,
     harness: &dyn Harness,
     settings: &HarnessSettings,
-    executable: &AbsPath,
+    program: &Program,
 ) -> Result<Option<bool>, Failure> {
     let Some(arguments) = harness.login_probe() else { return Ok(None) };
     let Some(state) = person_state(env, harness) else { return Ok(None) };
@@ -72,7 +89,7 @@ pub fn logged_in(
         return Ok(Some(false));
     }
     let home = harness.home_variable().map(|name| (name, state.as_path().as_os_str().to_owned()));
-    probe(env, harness, settings, executable, arguments, home).map(|output| Some(output.success()))
+    probe(env, harness, settings, program, arguments, home).map(|output| Some(output.success()))
 }
 
 /// Where the person keeps this harness's own state.
@@ -90,7 +107,7 @@ fn probe(
     env: &Env,
     harness: &dyn Harness,
     settings: &HarnessSettings,
-    executable: &AbsPath,
+    program: &Program,
     arguments: &[&str],
     home: Option<(&str, OsString)>,
 ) -> Result<crate::process::Output, Failure> {
@@ -102,7 +119,12 @@ fn probe(
     }
     let limits = Limits { deadline: PROBE, bytes: 64 * 1024, overflow: Overflow::Cut };
     let root = AbsPath::new("/").map_err(|error| Failure::internal(error.to_string()))?;
-    let invocation = Invocation::new(executable.clone(), root, environment).args(arguments);
+    let Program { executable, interpreter } = program;
+    let invocation = match interpreter {
+        None => Invocation::new(executable.clone(), root, environment),
+        Some(runs) => Invocation::new(runs.clone(), root, environment).args([executable.as_path()]),
+    };
+    let invocation = invocation.args(arguments);
     invocation.run(&[], &limits).map_err(|error| {
         Failure::new(
             FailureCode::HarnessIncompatible,

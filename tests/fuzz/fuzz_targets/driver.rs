@@ -50,6 +50,7 @@ fuzz_target!(|input: &[u8]| {
             job: &JOB,
             brief: &BRIEF,
             executable: &PROGRAM,
+            interpreter: None,
             settings: &SETTINGS,
             model: None,
             permissions: Policy::Allow,

@@ -16,6 +16,9 @@ use crate::AbsPath;
 pub struct HarnessSettings {
     /// The program, where the person chose one.
     pub executable: Option<AbsPath>,
+    /// What runs the program, where that is a script and the person chose something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<AbsPath>,
     /// The model, where the person chose one.
     pub model: Option<String>,
     /// Variables to let through.
@@ -42,6 +45,7 @@ impl fmt::Debug for HarnessSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HarnessSettings")
             .field("executable", &self.executable)
+            .field("interpreter", &self.interpreter)
             .field("model", &self.model)
             .field("environment", &self.environment)
             // A provider's settings may hold what no log should.

@@ -53,6 +53,7 @@ impl Asked {
             job: &self.job,
             brief: &self.brief,
             executable: &self.executable,
+            interpreter: None,
             settings: &self.settings,
             model: self.model,
             permissions: Policy::Allow,

@@ -107,7 +107,8 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
     };
     let version = {
         let (env, spec, harness) = (host.env().clone(), spec.clone(), harness.clone());
-        host.away(move || harness::version(&env, &*harness, &spec.settings, &spec.executable)).await?
+        let program = harness::Program { executable: spec.executable, interpreter: spec.interpreter };
+        host.away(move || harness::version(&env, &*harness, &spec.settings, &program)).await?
     };
     let version = match version {
         Ok(version) => version,
@@ -125,6 +126,7 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
             Turn::Further(message) => message,
         },
         executable: &spec.executable,
+        interpreter: spec.interpreter.as_ref(),
         settings: &spec.settings,
         model: spec.model.as_deref().or(spec.settings.model.as_deref()),
         permissions: spec.permissions,

@@ -15,11 +15,12 @@ use pactify_core::{AbsPath, Failure, FailureCode, JobId};
 
 use super::base::{self, UnsavedText};
 use super::{Jobs, invalid, local_path};
+use crate::config;
 use crate::git::Snapshot;
+use crate::harness::{self, Program};
 use crate::host::{self, Errand};
 use crate::process::Marker;
 use crate::store::Draft;
-use crate::{config, harness};
 
 impl Jobs {
     /// Creates a job and starts its host. `params.brief` must be text: front ends read documents.
@@ -44,7 +45,7 @@ impl Jobs {
         let isolation = params.isolation.unwrap_or(settings.isolation);
         base::refuse(base_kind, isolation, unsaved.is_some())?;
         let permissions = permissions(&*found, access, params.permissions, settings.permissions)?;
-        let executable = harness::resolve(self.env(), &*found, &harness_settings)?;
+        let Program { executable, interpreter } = harness::resolve(self.env(), &*found, &harness_settings)?;
         let examined = self.git()?.examine(&folder)?;
         let setup = self.setup(&settings, &examined.repository, &examined.head)?;
         let at = self.env().now();
@@ -63,6 +64,7 @@ impl Jobs {
             brief,
             harness: name,
             executable,
+            interpreter,
             settings: harness_settings,
             model: params.model.clone().filter(|model| !model.is_empty()),
             access,
@@ -91,7 +93,7 @@ impl Jobs {
         let harness =
             registry::find(&old.harness, &settings).ok_or_else(|| unknown_harness(old.harness.as_str(), &all))?;
         refuse_mode(&*harness, old.access)?;
-        let executable = harness::resolve(self.env(), &*harness, &settings)?;
+        let Program { executable, interpreter } = harness::resolve(self.env(), &*harness, &settings)?;
         let examined = self.git()?.examine(&old.repository.worktree)?;
         let setup = self.setup(&all, &examined.repository, &examined.head)?;
         let at = self.env().now();
@@ -103,6 +105,7 @@ impl Jobs {
             id,
             created_at: at,
             executable,
+            interpreter,
             settings,
             lfs: all.repository(&examined.repository).lfs,
             setup,

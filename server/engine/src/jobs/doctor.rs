@@ -86,10 +86,10 @@ impl Jobs {
             logged_in: None,
             failure: None,
         };
-        let looked = harness::resolve(self.env(), harness, settings).and_then(|executable| {
-            view.executable = Some(executable.to_string());
-            view.version = harness::version(self.env(), harness, settings, &executable)?;
-            view.logged_in = harness::logged_in(self.env(), harness, settings, &executable)?;
+        let looked = harness::resolve(self.env(), harness, settings).and_then(|program| {
+            view.executable = Some(program.executable.to_string());
+            view.version = harness::version(self.env(), harness, settings, &program)?;
+            view.logged_in = harness::logged_in(self.env(), harness, settings, &program)?;
             Ok(())
         });
         view.failure = looked.err();

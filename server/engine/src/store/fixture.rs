@@ -56,6 +56,7 @@ pub(crate) fn spec(id: &str) -> JobSpec {
         brief: pactify_core::brief::Brief::new("# Fix the parser\n\nIt fails.").unwrap(),
         harness: "codex".parse().unwrap(),
         executable: path("/usr/bin/codex"),
+        interpreter: None,
         settings: Default::default(),
         model: None,
         access: serde_json::from_value("write".into()).unwrap(),

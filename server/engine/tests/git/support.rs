@@ -348,6 +348,7 @@ pub(crate) fn spec(id: JobId, isolation: Isolation, repository: RepositoryRecord
         brief: Brief::new("Do it").unwrap(),
         harness: "codex".parse().unwrap(),
         executable: absolute(Path::new("/bin/false")),
+        interpreter: None,
         settings: HarnessSettings::default(),
         model: None,
         access: Access::Write,

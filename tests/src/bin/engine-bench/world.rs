@@ -68,6 +68,7 @@ impl World {
             brief: Brief::new("Change many files")?,
             harness: "codex".parse()?,
             executable: absolute(Path::new("/bin/false"))?,
+            interpreter: None,
             settings: HarnessSettings::default(),
             model: None,
             access: Access::Write,
