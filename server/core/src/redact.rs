@@ -64,6 +64,51 @@ impl fmt::Debug for Redactor {
     }
 }
 
+/// The values in a person's settings of a harness that must be recorded nowhere, by the names that they stand under.
+pub fn secrets_in(settings: &toml::Table) -> Vec<String> {
+    let mut found = Vec::new();
+    for (key, value) in settings {
+        collect(key, value, &mut found);
+    }
+    found
+}
+
+fn collect(key: &str, value: &toml::Value, found: &mut Vec<String>) {
+    match value {
+        toml::Value::String(text) if names_a_secret(key) => {
+            found.push(text.clone());
+            // A header's value names its scheme first.
+            found.extend(text.split_once(' ').map(|(_, credentials)| credentials.to_owned()));
+        }
+        toml::Value::Table(table) => {
+            // What stands in a table of headers or of variables is as secret as they are.
+            // codex's `env_http_headers` name variables.
+            let names_variables = plain(key).starts_with("env") && plain(key).ends_with("headers");
+            if names_variables {
+                return;
+            }
+            let inherited = matches!(plain(key).as_str(), "headers" | "httpheaders" | "env" | "environment");
+            for (name, value) in table {
+                collect(if inherited { "secret" } else { name }, value, found);
+            }
+        }
+        toml::Value::Array(values) => values.iter().for_each(|value| collect(key, value, found)),
+        _ => {}
+    }
+}
+
+/// Whether a setting of this name holds a secret, and not the name of a variable that does.
+fn names_a_secret(key: &str) -> bool {
+    let key = plain(key);
+    let secret = ["token", "secret", "password", "passphrase", "apikey", "accesskey", "authorization", "credential"];
+    let variable = key.starts_with("env") || key.ends_with("envvar") || key.ends_with("env");
+    !variable && (key == "key" || secret.iter().any(|word| key.contains(word)))
+}
+
+fn plain(key: &str) -> String {
+    key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
 fn is_word(value: &str) -> bool {
     value.bytes().all(|byte| byte.is_ascii_alphabetic())
 }

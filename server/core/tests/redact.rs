@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pactify_core::redact::{REDACTED, Redactor};
+use pactify_core::redact::{REDACTED, Redactor, secrets_in};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -55,6 +55,70 @@ fn known_shapes_go_wherever_they_stand() {
         let clean = Redactor::default().redact(text).into_owned();
         assert!(!clean.contains(secret) && clean.contains(REDACTED), "{clean}");
     }
+}
+
+/// What the redaction of a peer missed (its issue list: JSON `"token"`, keys of known services, a cloud's secret key, PEM,
+/// quoted passwords with blanks), each as it was found and as a harness's stream has it: inside JSON, and JSON in JSON.
+#[test]
+fn what_others_missed_goes_in_every_nesting() {
+    let pem = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\nQyNTUxOQAAACBaaaa==\n-----END OPENSSH PRIVATE KEY-----";
+    for (text, secrets) in [
+        (r#"{"token":"q7Rt2Lw9Zx4Vb6"}"#, &["q7Rt2Lw9Zx4Vb6"][..]),
+        (r#"{"access_token" : "q7Rt2Lw9Zx4Vb6", "n": 1}"#, &["q7Rt2Lw9Zx4Vb6"]),
+        ("key sk-ant-api03-AbCdEfGhIjKlMnOpQrStUv-0123456789 used", &["sk-ant-api03", "0123456789"]),
+        ("remote: ghp_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789", &["ghp_AbCd"]),
+        ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", &["wJalrX", "EXAMPLEKEY"]),
+        ("export AWS_SECRET_ACCESS_KEY='wJalrXUtnFEMI/K7MDENG'", &["wJalrX"]),
+        (pem, &["b3BlbnNzaC1rZXktdjE", "QyNTUxOQAAACB"]),
+        ("DB_PASSWORD=\"correct horse battery\"", &["correct", "horse", "battery"]),
+        ("PASSWORD='two words'", &["two words"]),
+        (r#"password: "correct-horse-7-battery""#, &["correct", "battery"]),
+    ] {
+        let mut nested = text.to_owned();
+        for depth in 0..3 {
+            let clean = Redactor::default().redact(&nested).into_owned();
+            for secret in secrets {
+                assert!(!clean.contains(secret), "{depth}: {clean}");
+            }
+            assert!(clean.contains(REDACTED), "{clean}");
+            nested = serde_json::json!({ "text": nested }).to_string();
+        }
+    }
+}
+
+#[test]
+fn secrets_in_settings_are_found_by_their_names() {
+    let settings = r#"
+        model = "gpt-5.5"
+        model_provider = "gateway"
+        max_output_tokens = 100
+        [model_providers.gateway]
+        base_url = "https://llm.example.com/v1"
+        env_key = "GATEWAY_KEY"
+        bearer_token_env_var = "OTHER"
+        experimental_bearer_token = "canary-one-1"
+        http_headers = { Authorization = "Bearer canary-two-2", X-Tenant = "canary-three-3" }
+        env_http_headers = { X-Api-Key = "NAME_OF_A_VARIABLE" }
+        query_params = { "api-key" = "canary-four-4", "api-version" = "2026-01" }
+        [provider.x.options]
+        apiKey = "canary-five-5"
+        [mcp.server.env]
+        ANYTHING = "canary-six-6"
+    "#;
+    let mut found = secrets_in(&settings.parse().unwrap());
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "Bearer canary-two-2",
+            "canary-five-5",
+            "canary-four-4",
+            "canary-one-1",
+            "canary-six-6",
+            "canary-three-3",
+            "canary-two-2",
+        ]
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ use pactify_core::{AbsPath, Failure, FailureCode, display};
 use crate::causes::with_causes;
 use crate::env::Env;
 use crate::process::run::Overflow;
-use crate::process::{EnvPolicy, Invocation, Limits};
+use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits};
 
 /// How long a harness may take to name its version or its login.
 const PROBE: Duration = Duration::from_secs(20);
@@ -30,6 +30,16 @@ pub struct Program {
     pub executable: AbsPath,
     /// What runs the script.
     pub interpreter: Option<AbsPath>,
+}
+
+impl Program {
+    /// How it is started.
+    pub fn invocation(&self, directory: AbsPath, environment: ChildEnv) -> Invocation {
+        match &self.interpreter {
+            None => Invocation::new(self.executable.clone(), directory, environment),
+            Some(runs) => Invocation::new(runs.clone(), directory, environment).args([self.executable.as_path()]),
+        }
+    }
 }
 
 /// The program of `harness`: the person's choice, or the first one on the search path; the native program where what
@@ -98,11 +108,6 @@ fn person_state(env: &Env, harness: &dyn Harness) -> Option<AbsPath> {
     chosen.or_else(|| Some(env.directories().home().join(harness.home_folder()?)))
 }
 
-/// Where pactify keeps logins of its own for `harness`, below `PACTIFY_HOME`.
-pub fn kept(pactify_home: &AbsPath, harness: &dyn Harness) -> AbsPath {
-    pactify_home.join("kept").join(harness.name().as_str())
-}
-
 fn probe(
     env: &Env,
     harness: &dyn Harness,
@@ -119,12 +124,8 @@ fn probe(
     }
     let limits = Limits { deadline: PROBE, bytes: 64 * 1024, overflow: Overflow::Cut };
     let root = AbsPath::new("/").map_err(|error| Failure::internal(error.to_string()))?;
-    let Program { executable, interpreter } = program;
-    let invocation = match interpreter {
-        None => Invocation::new(executable.clone(), root, environment),
-        Some(runs) => Invocation::new(runs.clone(), root, environment).args([executable.as_path()]),
-    };
-    let invocation = invocation.args(arguments);
+    let executable = &program.executable;
+    let invocation = program.invocation(root, environment).args(arguments);
     invocation.run(&[], &limits).map_err(|error| {
         Failure::new(
             FailureCode::HarnessIncompatible,

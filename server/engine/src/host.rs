@@ -15,6 +15,7 @@ mod evidence;
 mod launch;
 mod leftovers;
 mod lines;
+mod logins;
 mod questions;
 mod setup;
 mod slots;
@@ -32,7 +33,7 @@ use pactify_core::harness::HarnessSettings;
 use pactify_core::job::JobSpec;
 use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord};
 use pactify_core::job::state::{JobState, Phase};
-use pactify_core::redact::Redactor;
+use pactify_core::redact::{self, Redactor};
 use pactify_core::{AbsPath, AttemptNo, JobId};
 use tokio::sync::{mpsc, oneshot};
 
@@ -65,6 +66,10 @@ pub(crate) struct Host {
     journal: Journal,
     attempt: AttemptNo,
     redactor: Redactor,
+    /// What the redactor knows.
+    secrets: Vec<String>,
+    /// Whether the attempt's harness is led to logins of the person.
+    uses_logins: bool,
     wire: WireLog,
     leftovers: Vec<String>,
     /// What the job shares with the person, as it was before anything ran.
@@ -100,7 +105,9 @@ impl Host {
             store,
             journal,
             attempt,
-            redactor: Redactor::new(secrets),
+            redactor: Redactor::new(secrets.clone()),
+            secrets,
+            uses_logins: false,
             wire: WireLog::to(wire),
             leftovers: Vec::new(),
             watched: None,
@@ -254,9 +261,10 @@ impl Host {
         }
     }
 
-    /// From here on the values of these variables are recorded nowhere.
-    fn keep_secret(&mut self, names: &[String]) {
-        self.redactor = Redactor::new(secrets(&self.env, names, &self.spec().settings));
+    /// From here on these values are recorded nowhere.
+    fn keep_secret(&mut self, values: Vec<String>) {
+        self.secrets.extend(values);
+        self.redactor = Redactor::new(self.secrets.clone());
     }
 
     fn keep_leftovers(&mut self, names: Vec<String>) {
@@ -324,14 +332,20 @@ async fn answer(request: Request, job: &JobId, events: &mpsc::Sender<Event>) -> 
     }
 }
 
-/// What must not be recorded: the values of variables that are let through to the harness, and of those that the person
-/// set for it under a name that a harness would not inherit. A path is no secret, whatever it is called.
+/// What must not be recorded: the values of variables that are let through to the harness, of those that the person
+/// set for it under a name that a harness would not inherit, and of settings that hold secrets by their names. A path is no
+/// secret, whatever it is called.
 fn secrets(env: &Env, names: &[String], settings: &HarnessSettings) -> Vec<String> {
-    let let_through = names.iter().filter_map(|name| env.variable(name)?.to_str().map(str::to_owned));
     let inherited = EnvPolicy::harness([""; 0]);
     let set = settings.own.iter().flat_map(|own| &own.env);
     let set = set.filter(|(name, value)| !inherited.lets_through(name.as_ref()) && !value.starts_with('/'));
-    let_through.chain(set.map(|(_, value)| value.clone())).collect()
+    let written = set.map(|(_, value)| value.clone()).chain(redact::secrets_in(&settings.config));
+    values(env, names).into_iter().chain(written).collect()
+}
+
+/// The values of variables.
+fn values(env: &Env, names: &[String]) -> Vec<String> {
+    names.iter().filter_map(|name| env.variable(name)?.to_str().map(str::to_owned)).collect()
 }
 
 /// The event with every text in it redacted. Only texts: a value that is also a word of ours must not change what the

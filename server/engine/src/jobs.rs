@@ -13,6 +13,7 @@ mod content;
 mod delegate;
 mod dispose;
 mod doctor;
+mod login;
 mod merge;
 mod offer;
 mod outside;

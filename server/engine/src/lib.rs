@@ -24,4 +24,5 @@ pub mod tree;
 
 mod approvals;
 mod hash;
+mod logins;
 mod walk;

@@ -15,6 +15,7 @@ mod snapshot;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use pactify_core::harness::HarnessName;
 use pactify_core::job::JobSpec;
 use pactify_core::{AbsPath, JobId};
 use rustix::fs::Mode;
@@ -59,6 +60,12 @@ pub enum Area {
     Slots,
     /// What the person decided about texts that repositories propose.
     Approvals,
+    /// The person's logins, while jobs use them.
+    Logins,
+    /// Logins that could not be put where they belong.
+    Quarantine,
+    /// Logins of harnesses that pactify keeps itself.
+    Kept,
 }
 
 #[derive(Debug)]
@@ -106,6 +113,11 @@ impl Store {
     /// Begins to make a job: its directory, which nobody else sees yet, and its lock.
     pub fn draft(&self, id: &JobId) -> Result<Draft, StoreError> {
         Draft::begin(self, id)
+    }
+
+    /// Where pactify keeps a login of its own for a harness; it need not be there.
+    pub fn kept(&self, harness: &HarnessName) -> AbsPath {
+        self.home().join(Area::Kept.name()).join(harness.as_str())
     }
 
     /// Opens a job.
@@ -161,6 +173,9 @@ impl Area {
             Self::Previews => "previews",
             Self::Slots => "slots",
             Self::Approvals => "approvals",
+            Self::Logins => "logins",
+            Self::Quarantine => "credential-quarantine",
+            Self::Kept => "kept",
         }
     }
 }

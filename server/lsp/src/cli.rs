@@ -19,6 +19,7 @@ mod events;
 mod export;
 mod harnesses;
 mod list;
+mod login;
 mod output;
 mod place;
 mod prune;
@@ -92,6 +93,7 @@ enum Command {
     Retry(retry::Args),
     Export(export::Args),
     Harnesses(harnesses::Args),
+    Login(login::Args),
     Doctor(doctor::Args),
     DebugReport(debug_report::Args),
     #[command(hide = true)]
@@ -162,6 +164,7 @@ impl Command {
             Self::Retry(args) => args.run(terminal),
             Self::Export(args) => args.run(terminal),
             Self::Harnesses(args) => args.run(terminal),
+            Self::Login(args) => args.run(terminal),
             Self::Doctor(args) => args.run(terminal),
             Self::DebugReport(args) => args.run(terminal),
             Self::Completions(_) => Ok(DONE),
@@ -188,6 +191,7 @@ impl Command {
             | Self::Retry(retry::Args { json, .. })
             | Self::Export(export::Args { json, .. })
             | Self::Harnesses(harnesses::Args { json })
+            | Self::Login(login::Args { json, .. })
             | Self::Doctor(doctor::Args { json, .. }) => *json,
             Self::DebugReport(_) | Self::Completions(_) => false,
         }

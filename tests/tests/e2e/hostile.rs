@@ -35,7 +35,7 @@ fn job_folder(sandbox: &Sandbox, job: &str) -> PathBuf {
 }
 
 /// Every regular file below a folder.
-fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let (entry, kind) = entry.and_then(|entry| entry.file_type().map(|kind| (entry, kind)))?;

@@ -8,6 +8,7 @@ mod editors;
 mod hostile;
 mod hosts;
 mod kit;
+mod logins;
 mod outside;
 mod setup;
 mod skew;

@@ -11,7 +11,7 @@ use pactify_core::{Failure, FailureCode};
 
 use super::drive::{Driven, LEFTOVERS, drive};
 use super::turn::{self, Turn};
-use super::{Host, HostError, leftovers, setup, slots, watch};
+use super::{Host, HostError, leftovers, logins, setup, slots, watch};
 use crate::causes::with_causes;
 use crate::git::{Git, Stage};
 use crate::journal::JournalError;
@@ -70,6 +70,7 @@ pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
     match swept(host, dead)? {
         Err(failure) => work.failure = Some(failure),
         Ok(dead) => {
+            let dead = logins::end(host, dead).await?;
             watch::end(host).await?;
             match tree {
                 // It died while it made the tree: nothing ever ran in there.
@@ -112,10 +113,12 @@ async fn work(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
         Ok(Some(running)) => running,
         // The setup command ran all the same.
         Ok(None) => {
+            logins::abandon(host).await?;
             watch::end(host).await?;
             return Ok(Work::not_begun());
         }
         Err(failure) => {
+            logins::abandon(host).await?;
             watch::end(host).await?;
             return Ok(Work::failed(failure));
         }
@@ -124,6 +127,7 @@ async fn work(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
     let mut work = Work { conclusion, deadline, failure, changes: None };
     match swept(host, dead)? {
         Ok(dead) => {
+            let dead = logins::end(host, dead).await?;
             watch::end(host).await?;
             capture(host, dead, tree, &mut work).await?;
         }

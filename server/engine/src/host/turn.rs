@@ -10,7 +10,7 @@ use pactify_core::job::event::{Known, TreeRecord, Usage};
 use pactify_core::{AbsPath, Failure, FailureCode};
 
 use super::drive::{LEFTOVERS, Running};
-use super::{Host, HostError, launch, space};
+use super::{Host, HostError, launch, logins, space};
 use crate::causes::with_causes;
 use crate::git::{Git, Stage, Wanted, capture};
 use crate::harness;
@@ -139,7 +139,10 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
         Err(failure) => return Ok(Err(failure)),
     };
     // The plan knows of more than the person named: a provider's settings name the variable of its key.
-    host.keep_secret(&launch.keep_env);
+    host.keep_secret(super::values(host.env(), &launch.keep_env));
+    if let Err(failure) = logins::begin(host, &harness, &launch).await? {
+        return Ok(Err(failure));
+    }
     let environment = launch::environment(host.env(), &launch, &Marker::of(&spec.id));
     let prepared = {
         let (environment, launch) = (environment.clone(), launch.clone());
@@ -177,7 +180,7 @@ fn harness_places(host: &Host, harness: &dyn Harness) -> Places {
     let (job, env) = (host.dir(), host.env());
     let person_state = harness.home_variable().and_then(|name| AbsPath::new(env.variable(name)?).ok());
     let user_home = Some(env.directories().home().clone());
-    let kept = harness::kept(&host.home(), harness);
+    let kept = host.store.kept(&harness.name());
     Places { tree: job.tree(), home: job.home(), tmp: job.tmp(), user_home, person_state, kept }
 }
 

@@ -1,7 +1,8 @@
 //! Starts processes: the one place where std's and tokio's `Command` are allowed.
 //!
 //! What holds for every child: an absolute program (never looked up in `PATH` or the child's directory), an absolute
-//! working directory, an environment that went through [`super::environment`], no inherited standard stream, no other
+//! working directory, an environment that went through [`super::environment`], no inherited standard stream
+//! ([`Invocation::attend`] apart), no other
 //! descriptor (see [`super::descriptors`]), and a process group of its own. There is no `pre_exec`: with one, std has
 //! to fork, which copies the page tables of a large process, instead of `posix_spawn`.
 //!
@@ -138,6 +139,19 @@ impl Invocation {
                 Err(self.refused(source))
             }
         }
+    }
+
+    /// Runs it with this process's own terminal and in its group, for as long as it takes: a program that talks to the
+    /// person, who asked for it. Nothing else inherits a standard stream.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn attend(&self) -> Result<ExitStatus, SpawnError> {
+        let set_up = |command: &mut std::process::Command| {
+            command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+        };
+        let (mut child, _registration) = self.start_blocking(Role::Tool, set_up)?;
+        child.wait().map_err(|source| self.refused(source))
     }
 
     /// Starts it with standard streams of the caller's choice. The caller waits.

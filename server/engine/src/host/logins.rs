@@ -1,0 +1,77 @@
+//! The logins that a job uses: remembered before its harness is started, looked at once everything of it is dead.
+
+use std::sync::Arc;
+
+use pactify_core::Failure;
+use pactify_core::harness::{Harness, Launch, login, registry};
+use pactify_core::job::event::Known;
+
+use super::drive::LEFTOVERS;
+use super::{Host, HostError};
+use crate::causes::with_causes;
+use crate::logins::Logins;
+use crate::process::{JobTree, Marker, VerifiedDead};
+
+/// Remembers them; from here on what is in them is recorded nowhere.
+pub(super) async fn begin(
+    host: &mut Host,
+    harness: &Arc<dyn Harness>,
+    launch: &Launch,
+) -> Result<Result<(), Failure>, HostError> {
+    if launch.links.is_empty() {
+        return Ok(Ok(()));
+    }
+    host.uses_logins = true;
+    let (store, job, home) = (host.store.clone(), host.job().clone(), host.dir().home());
+    let (harness, links) = (harness.clone(), launch.links.clone());
+    let begun = host.away(move || Logins::open(&store)?.begin(&job, &home, &*harness, &links)).await?;
+    match begun {
+        Err(error) => Ok(Err(error.into())),
+        Ok(secrets) => {
+            host.keep_secret(secrets);
+            Ok(Ok(()))
+        }
+    }
+}
+
+/// Looks at them, puts right what is to be put right, and tells of it. What goes wrong takes no result from the person.
+pub(super) async fn end(host: &mut Host, dead: VerifiedDead) -> Result<VerifiedDead, HostError> {
+    let (store, job, home, at) = (host.store.clone(), host.job().clone(), host.dir().home(), host.env().now());
+    let harness = registry::find(&host.spec().harness, &host.spec().settings);
+    let (ended, dead) = host
+        .away(move || {
+            let judge = |contents: &[u8]| match &harness {
+                Some(harness) => harness.judge_login(contents),
+                None => login::judge(contents),
+            };
+            let ended = Logins::open(&store).and_then(|logins| logins.end(&dead, &job, &home, at, &judge));
+            (ended, dead)
+        })
+        .await?;
+    match ended {
+        Ok(told) => {
+            for told in told {
+                host.record(Known::Notice { id: told.id.to_owned(), text: told.text })?;
+            }
+        }
+        Err(error) => {
+            let text = format!("what became of the logins that the job used is not known: {}", with_causes(&error));
+            host.record(Known::Notice { id: "loginUnsettled".to_owned(), text })?;
+        }
+    }
+    Ok(dead)
+}
+
+/// The same for a harness that was not started after all: its checks may have been.
+pub(super) async fn abandon(host: &mut Host) -> Result<(), HostError> {
+    if host.uses_logins {
+        let tree = JobTree::below_this_host(Marker::of(host.job()), None);
+        match host.away(move || tree.sweep(LEFTOVERS)).await? {
+            Ok(dead) => drop(end(host, dead).await?),
+            Err(alive) => {
+                tracing::warn!(error = with_causes(&alive), "a check of the harness lives on; its logins stay in use")
+            }
+        }
+    }
+    Ok(())
+}

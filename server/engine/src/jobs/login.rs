@@ -1,0 +1,81 @@
+//! The person's logins: what jobs do with them, what is in the quarantine, and those that pactify keeps itself.
+
+use pactify_core::harness::{Harness, HarnessSettings, registry};
+use pactify_core::protocol::{LoginInUse, LoginList, LoginRestored, QuarantinedLogin};
+use pactify_core::{Failure, FailureCode};
+
+use super::Jobs;
+use super::delegate::unknown_harness;
+use crate::causes::with_causes;
+use crate::logins::Logins;
+use crate::logins::quarantine::Quarantine;
+use crate::process::{EnvPolicy, Invocation};
+use crate::store::{Area, StoreError};
+use crate::{config, harness};
+
+impl Jobs {
+    /// Logins in the quarantine, and those in use.
+    pub fn logins(&self) -> Result<LoginList, Failure> {
+        let quarantined = Quarantine::open(self.store())?.list()?.into_iter().map(|(id, kept)| QuarantinedLogin {
+            id,
+            harness: kept.harness.to_string(),
+            job_id: kept.job.to_string(),
+            login: kept.login.to_string(),
+            at: kept.at,
+            why: kept.why,
+        });
+        let in_use = Logins::open(self.store())?.uses_of(None)?.into_iter().map(|using| LoginInUse {
+            harness: using.harness.to_string(),
+            job_id: using.job.to_string(),
+            login: using.login.to_string(),
+        });
+        Ok(LoginList { quarantined: quarantined.collect(), in_use: in_use.collect() })
+    }
+
+    /// Puts a login of the quarantine where it belongs; what stands there takes its place.
+    pub fn restore_login(&self, id: &str) -> Result<LoginRestored, Failure> {
+        self.refuse_inside_a_job()?;
+        let (login, replaced) = Logins::open(self.store())?.restore(id, self.env().now())?;
+        Ok(LoginRestored { id: id.to_owned(), login: login.to_string(), replaced })
+    }
+
+    /// Takes a login out of the quarantine for good.
+    pub fn discard_login(&self, id: &str) -> Result<(), Failure> {
+        self.refuse_inside_a_job()?;
+        Ok(Quarantine::open(self.store())?.remove(id)?)
+    }
+
+    /// Runs a harness's own login in the private home that pactify keeps for it, with the person at the terminal; returns
+    /// whether it ended well.
+    pub fn log_in(&self, name: &str) -> Result<bool, Failure> {
+        self.refuse_inside_a_job()?;
+        let all = config::load(self.env())?;
+        let parsed = name.parse().map_err(|_| unknown_harness(name, &all))?;
+        let settings = all.harness_settings(&parsed);
+        let harness = registry::find(&parsed, &settings).ok_or_else(|| unknown_harness(name, &all))?;
+        let invocation = self.login_command(&*harness, &settings)?;
+        let status = invocation.attend().map_err(|error| {
+            let next = format!("see that {name} runs in a terminal");
+            Failure::new(FailureCode::LaunchFailed, with_causes(&error), next)
+        })?;
+        Ok(status.success())
+    }
+
+    fn login_command(&self, harness: &dyn Harness, settings: &HarnessSettings) -> Result<Invocation, Failure> {
+        let program = harness::resolve(self.env(), harness, settings)?;
+        let version = harness::version(self.env(), harness, settings, &program)?;
+        let Some(login) = harness.kept_login(version.as_deref()) else {
+            let message =
+                format!("pactify keeps no login of its own for {}: jobs use yours, where it is", harness.name());
+            let next = format!("log in with {} itself", harness.name());
+            return Err(Failure::new(FailureCode::InvalidParams, message, next));
+        };
+        let home = self.store().area(Area::Kept)?.ensure_dir(harness.name().as_str()).map_err(StoreError::from)?;
+        let mut environment = EnvPolicy::harness(&settings.environment).filter(self.env().variables());
+        for (variable, folder) in login.variables {
+            let folder = home.ensure_dir(folder).map_err(StoreError::from)?;
+            environment.set(*variable, folder.path().as_path().as_os_str());
+        }
+        Ok(program.invocation(home.path().clone(), environment).args(login.args))
+    }
+}
