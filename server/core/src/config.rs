@@ -119,10 +119,16 @@ pub struct RawHarness {
     pub resume_args: Option<Vec<String>>,
     /// Variables that are set for it.
     pub env: Option<BTreeMap<String, String>>,
-    /// How it is spoken to: `cli` (default).
+    /// How it is spoken to: `cli` (default) or `acp`.
     pub protocol: Option<RawProtocol>,
     /// What it prints: `text` (default) or `jsonl`.
     pub output: Option<cli::Output>,
+    /// The mode that its session is put into, by the agent's id of it (`acp`).
+    pub mode: Option<String>,
+    /// The mode instead of that in a read-only job; without it or `read-only-args` it has no such mode (`acp`).
+    pub read_only_mode: Option<String>,
+    /// The login that is asked for before there is a session, by the agent's id of it (`acp`).
+    pub login_method: Option<String>,
 }
 
 /// `[repositories."<path>"]`
@@ -303,7 +309,8 @@ fn harness_settings(name: &str, raw: RawHarness) -> Result<HarnessSettings, Fail
         if own.first_key().is_none() {
             return Err(unknown_harness(name, "a harness of your own needs a `command`"));
         }
-        if let Some(key) = raw.built_in_key() {
+        let speaks_acp = own.protocol == Some(RawProtocol::Acp);
+        if let Some(key) = raw.built_in_key(speaks_acp) {
             let why = format!("[harnesses.{name}] {key}: this key belongs to harnesses that are built in");
             return Err(invalid(format!("{why}; one of your own has `command`, `args` and `env`")));
         }
@@ -348,17 +355,31 @@ impl RawHarness {
             env,
             protocol,
             output,
+            mode,
+            read_only_mode,
+            login_method,
         } = self;
-        let own = RawOwn { command, args, env, protocol, output, read_only_args, resume_args };
+        let own = RawOwn {
+            command,
+            args,
+            env,
+            protocol,
+            output,
+            read_only_args,
+            resume_args,
+            mode,
+            read_only_mode,
+            login_method,
+        };
         (Self { executable, interpreter, model, environment, config, ..Self::default() }, own)
     }
 
-    /// The first key that only harnesses of this build have.
-    fn built_in_key(&self) -> Option<&'static str> {
+    /// The first key that only harnesses of this build have. An agent that speaks ACP can be told a model.
+    fn built_in_key(&self, speaks_acp: bool) -> Option<&'static str> {
         let keys = [
             (self.executable.is_some(), "executable"),
             (self.interpreter.is_some(), "interpreter"),
-            (self.model.is_some(), "model"),
+            (self.model.is_some() && !speaks_acp, "model"),
             (!self.config.is_empty(), "config"),
         ];
         keys.into_iter().find_map(|(is_there, key)| is_there.then_some(key))
@@ -476,6 +497,26 @@ mod tests {
     }
 
     #[test]
+    fn a_person_adds_an_agent_that_speaks_acp() {
+        let text =
+            "[harnesses.gemini]\ncommand = \"gemini\"\nargs = [\"--acp\"]\nprotocol = \"acp\"\nmodel = \"pro\"\n";
+        for (more, modes) in [
+            ("", &[Access::Write][..]),
+            ("read-only-mode = \"plan\"", &[Access::Write, Access::ReadOnly]),
+            ("read-only-args = [\"--acp\", \"--plan\"]", &[Access::Write, Access::ReadOnly]),
+        ] {
+            let settings = Settings::parse(&format!("{text}{more}")).unwrap();
+            let name: HarnessName = "gemini".parse().unwrap();
+            let gemini = settings.harness_settings(&name);
+            assert_eq!(gemini.model.as_deref(), Some("pro"));
+            let found = registry::find(&name, &gemini).unwrap();
+            assert_eq!((found.modes(), found.can_ask()), (modes, true), "{more}");
+            let recorded = serde_json::to_string(&gemini).unwrap();
+            assert_eq!(serde_json::from_str::<HarnessSettings>(&recorded).unwrap(), gemini, "{recorded}");
+        }
+    }
+
+    #[test]
     fn mistakes_in_a_program_of_ones_own_are_named() {
         for (keys, named) in [
             ("", "\"mine\" is not a harness of this build (codex)"),
@@ -493,6 +534,9 @@ mod tests {
             ("command = \"agent\"\nenv = { \"A=B\" = \"\" }", "env: \"A=B\" is not a variable"),
             ("command = \"agent\"\nprotocol = \"telnet\"", "telnet"),
             ("command = \"agent\"\noutput = \"xml\"", "xml"),
+            ("command = \"agent\"\nmode = \"ask\"", "mode: a program of this `protocol` has no such key"),
+            ("command = \"agent\"\nprotocol = \"acp\"\noutput = \"text\"", "output: a program of this"),
+            ("command = \"agent\"\nprotocol = \"acp\"\nargs = [\"{prompt}\"]", "args: brief and session"),
         ] {
             let failure = Settings::parse(&format!("[harnesses.mine]\n{keys}")).unwrap_err();
             assert!(failure.message.contains(named), "{keys}: {}", failure.message);

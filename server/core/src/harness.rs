@@ -6,6 +6,7 @@
 //! file, one folder of transcripts and one line in [`registry`]. A person adds one of their own in the configuration
 //! ([`own`]).
 
+pub mod acp;
 pub mod cli;
 pub mod codex;
 pub mod login;
@@ -26,7 +27,7 @@ use crate::job::access::{Access, Mode, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::job::event::{ExitRecord, Known, Usage};
 use crate::job::outcome::Verdict;
 use crate::permission::Policy;
-use crate::{AbsPath, Failure, JobId};
+use crate::{AbsPath, Failure, JobId, RepoPath};
 
 pub use login::{KeptLogin, LinkKind, LoginWorth, PlannedLink, VendorKeys};
 pub use settings::HarnessSettings;
@@ -295,6 +296,12 @@ pub trait Driver: Send {
         Vec::new()
     }
 
+    /// A line of standard output before secrets were taken out of it, for what must not be altered: a file's content
+    /// that is to be written. `None`: the line without secrets ([`Driver::on_line`]) says all.
+    fn on_raw(&mut self, _line: &str) -> Option<Vec<Step>> {
+        None
+    }
+
     /// A line of standard output.
     fn on_line(&mut self, line: &str) -> Vec<Step>;
 
@@ -316,6 +323,11 @@ pub trait Driver: Send {
     /// A permission ([`Known::PermissionRequested`]) was answered with one of its options; `None` when nobody answered
     /// in time.
     fn on_answer(&mut self, _request: &str, _option: Option<&str>) -> Vec<Step> {
+        Vec::new()
+    }
+
+    /// A [`FileRequest`] of this id was done, or could not be.
+    fn on_file(&mut self, _request: u64, _answer: FileAnswer) -> Vec<Step> {
         Vec::new()
     }
 
@@ -343,6 +355,41 @@ pub enum Step {
     Send(String),
     /// End the program's standard input: it has nothing more to do. It is ended if it does not end by itself.
     CloseInput,
+    /// Look at, or change, a file of the job's tree, and tell the driver ([`Driver::on_file`]).
+    File(FileRequest),
+}
+
+/// A file of the job's tree that a harness wants through us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileRequest {
+    /// The driver's number for it.
+    pub id: u64,
+    /// The file, below the tree.
+    pub path: RepoPath,
+    /// What is wanted.
+    pub action: FileAction,
+}
+
+/// What is wanted of a file.
+#[derive(Clone, PartialEq, Eq)]
+pub enum FileAction {
+    /// Its text.
+    Read,
+    /// That it holds this text, and nothing else. Directories on the way are made.
+    Write(String),
+}
+
+/// What came of a [`FileRequest`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileAnswer {
+    /// The text.
+    Contents(String),
+    /// It is written.
+    Written,
+    /// There is no such file.
+    Missing,
+    /// It is not done, for this reason.
+    Refused(String),
 }
 
 /// A file that a harness keeps in the job's home, named by how it is found.
@@ -429,6 +476,16 @@ impl fmt::Debug for PlannedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Contents may hold settings of a provider.
         write!(f, "PlannedFile({}, {} bytes)", self.path, self.contents.len())
+    }
+}
+
+impl fmt::Debug for FileAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read => f.write_str("Read"),
+            // A person's file: logs have no business with it.
+            Self::Write(text) => write!(f, "Write({} bytes)", text.len()),
+        }
     }
 }
 

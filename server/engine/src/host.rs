@@ -12,6 +12,7 @@ mod drive;
 mod entry;
 mod error;
 mod evidence;
+mod files;
 mod launch;
 mod leftovers;
 mod lines;

@@ -104,6 +104,9 @@ fn check(known: &Known) {
                 | Known::CommandEnded { .. }
                 | Known::FilesTouched { .. }
                 | Known::ToolUsed { .. }
+                | Known::Plan { .. }
+                | Known::PermissionRequested { .. }
+                | Known::PermissionAnswered { .. }
                 | Known::Notice { .. }
                 | Known::Usage { .. }
         ),

@@ -121,14 +121,11 @@ impl Cli {
             ));
         }
         let asks = all().any(|arg| arg.has(Placeholder::Prompt));
-        let mut env = vec![("TMPDIR".to_owned(), request.places.tmp.to_string())];
-        env.extend([("NO_COLOR", "1"), ("TERM", "dumb")].map(|(name, value)| (name.to_owned(), value.to_owned())));
-        env.extend(self.own.env.clone());
         Ok(Launch {
             executable: request.executable.clone(),
             args: filled,
             cwd: tree.clone(),
-            env,
+            env: self.own.environment(&request.places.tmp),
             keep_env: request.settings.environment.clone(),
             files: Vec::new(),
             links: Vec::new(),

@@ -1,7 +1,7 @@
 //! Harnesses of the person's own: programs that the configuration describes, instead of this build.
 //!
 //! [`OwnHarness`] is what `[harnesses.<name>]` came to, recorded with each job, so that a job means the same when it is
-//! recovered or resumed. How such a program is driven is its [`Protocol`]'s affair: [`super::cli`].
+//! recovered or resumed. How such a program is driven is its [`Protocol`]'s affair: [`super::cli`], [`super::acp`].
 
 pub mod template;
 
@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::acp::{AcpProtocol, OwnAgent};
 use super::cli::{self, CliProtocol};
 use super::{Harness, HarnessName};
 use crate::AbsPath;
@@ -50,6 +51,8 @@ pub enum Command {
 pub enum Protocol {
     /// Arguments in, text or lines of JSON out, an exit code.
     Cli(CliProtocol),
+    /// The Agent Client Protocol, over standard input and output.
+    Acp(AcpProtocol),
 }
 
 /// `protocol` in `[harnesses.<name>]`
@@ -60,6 +63,8 @@ pub enum RawProtocol {
     /// Arguments in, text or lines of JSON out, an exit code.
     #[default]
     Cli,
+    /// The Agent Client Protocol, over standard input and output.
+    Acp,
 }
 
 /// The keys of `[harnesses.<name>]` that describe a program of the person's own.
@@ -79,6 +84,12 @@ pub struct RawOwn {
     pub read_only_args: Option<Vec<String>>,
     /// `resume-args`
     pub resume_args: Option<Vec<String>>,
+    /// `mode`
+    pub mode: Option<String>,
+    /// `read-only-mode`
+    pub read_only_mode: Option<String>,
+    /// `login-method`
+    pub login_method: Option<String>,
 }
 
 impl RawOwn {
@@ -92,12 +103,33 @@ impl RawOwn {
             (self.output.is_some(), "output"),
             (self.read_only_args.is_some(), "read-only-args"),
             (self.resume_args.is_some(), "resume-args"),
+            (self.mode.is_some(), "mode"),
+            (self.read_only_mode.is_some(), "read-only-mode"),
+            (self.login_method.is_some(), "login-method"),
         ];
+        keys.into_iter().find_map(|(is_there, key)| is_there.then_some(key))
+    }
+
+    /// The first key that a program of this protocol does not have.
+    fn foreign_key(&self) -> Option<&'static str> {
+        let keys = match self.protocol.unwrap_or_default() {
+            RawProtocol::Cli => [
+                (self.mode.is_some(), "mode"),
+                (self.read_only_mode.is_some(), "read-only-mode"),
+                (self.login_method.is_some(), "login-method"),
+            ],
+            RawProtocol::Acp => {
+                [(self.output.is_some(), "output"), (self.resume_args.is_some(), "resume-args"), (false, "")]
+            }
+        };
         keys.into_iter().find_map(|(is_there, key)| is_there.then_some(key))
     }
 
     /// Checks and parses everything; an error names the key.
     pub fn resolve(self) -> Result<OwnHarness, String> {
+        if let Some(key) = self.foreign_key() {
+            return Err(format!("{key}: a program of this `protocol` has no such key"));
+        }
         let command = self.command.ok_or("a harness of your own needs a `command`")?;
         let command = Command::try_from(command).map_err(|why| format!("command: {why}"))?;
         let env = self.env.unwrap_or_default();
@@ -114,6 +146,17 @@ impl RawOwn {
                 cli.check()?;
                 Protocol::Cli(cli)
             }
+            RawProtocol::Acp => {
+                let acp = AcpProtocol {
+                    args: list("args", self.args)?.unwrap_or_default(),
+                    read_only_args: list("read-only-args", self.read_only_args)?,
+                    mode: self.mode,
+                    read_only_mode: self.read_only_mode,
+                    login_method: self.login_method,
+                };
+                acp.check()?;
+                Protocol::Acp(acp)
+            }
         };
         Ok(OwnHarness { command, env, lang: language(""), protocol })
     }
@@ -124,7 +167,16 @@ impl OwnHarness {
     pub fn harness(&self, name: &HarnessName) -> Arc<dyn Harness> {
         match &self.protocol {
             Protocol::Cli(protocol) => Arc::new(cli::Cli::new(name.clone(), self.clone(), protocol.clone())),
+            Protocol::Acp(protocol) => Arc::new(OwnAgent::new(name.clone(), self.clone(), protocol.clone())),
         }
+    }
+
+    /// The variables that it is started with: its temporary directory, plain text, and what the person set.
+    pub(super) fn environment(&self, tmp: &AbsPath) -> Vec<(String, String)> {
+        let mut env = vec![("TMPDIR".to_owned(), tmp.to_string())];
+        env.extend([("NO_COLOR", "1"), ("TERM", "dumb")].map(|(name, value)| (name.to_owned(), value.to_owned())));
+        env.extend(self.env.clone());
+        env
     }
 }
 

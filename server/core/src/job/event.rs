@@ -121,6 +121,11 @@ pub enum Known {
         #[serde(default)]
         failed: bool,
     },
+    /// The agent's plan, whole, as it stands now.
+    Plan {
+        /// Its steps, bounded.
+        entries: Vec<PlanEntry>,
+    },
     /// Something a person should know, and that is no failure of the job.
     Notice {
         /// A stable name for it.
@@ -262,6 +267,7 @@ impl Known {
             Self::CommandEnded { item, tail, .. } => vec![item, tail],
             Self::FilesTouched { paths } => paths.iter_mut().collect(),
             Self::ToolUsed { tool, .. } => vec![tool],
+            Self::Plan { entries } => entries.iter_mut().map(|entry| &mut entry.text).collect(),
             Self::PermissionRequested { request, title, options } => {
                 let options = options.iter_mut().flat_map(|option| [&mut option.id, &mut option.name]);
                 [request, title].into_iter().chain(options).collect()
@@ -293,6 +299,31 @@ impl Known {
             | Self::TreeRemoved => Vec::new(),
         }
     }
+}
+
+/// One step of an agent's plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanEntry {
+    /// Its words, one line.
+    pub text: String,
+    /// How far it is.
+    pub status: PlanStatus,
+}
+
+/// How far a step of a plan is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PlanStatus {
+    /// Not begun.
+    Pending,
+    /// Being done.
+    InProgress,
+    /// Done.
+    Completed,
+    /// A word of a newer build.
+    #[serde(other)]
+    Unknown,
 }
 
 /// Why an attempt was opened.
@@ -422,6 +453,7 @@ impl Event {
                     | Known::CommandEnded { .. }
                     | Known::FilesTouched { .. }
                     | Known::ToolUsed { .. }
+                    | Known::Plan { .. }
                     | Known::Notice { .. }
                     | Known::OutsideRecorded { .. }
                     | Known::Usage { .. }

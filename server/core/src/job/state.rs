@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::event::{AttemptReason, HostRecord, Known, ProcessRecord, Record, ResultRecord, TreeRecord, Usage};
+use super::event::{
+    AttemptReason, HostRecord, Known, PlanStatus, ProcessRecord, Record, ResultRecord, TreeRecord, Usage,
+};
 use super::outcome::{Disposition, Outcome};
 use crate::fingerprint::{OutsideChange, Weight};
 use crate::permission::PermissionOption;
@@ -486,6 +488,7 @@ fn trigger(known: &Known) -> Trigger {
         | Known::CommandEnded { .. }
         | Known::FilesTouched { .. }
         | Known::ToolUsed { .. }
+        | Known::Plan { .. }
         | Known::Notice { .. }
         | Known::Usage { .. }
         | Known::CancelRequested
@@ -512,6 +515,10 @@ pub fn activity(known: &Known) -> Option<String> {
             many => format!("edited {} files", many.len()),
         }),
         Known::ToolUsed { tool, .. } => Some(headline(&format!("used {tool}"), WIDTH)),
+        Known::Plan { entries } => {
+            let now = entries.iter().find(|entry| entry.status == PlanStatus::InProgress);
+            now.map(|entry| headline(&format!("works on: {}", entry.text), WIDTH))
+        }
         Known::PermissionRequested { title, .. } => Some(headline(&format!("asks: {title}"), WIDTH)),
         Known::CancelRequested => Some("cancelling".to_owned()),
         Known::DeadlinePassed { .. } => Some("out of time".to_owned()),

@@ -11,7 +11,7 @@ use crate::Failure;
 use crate::display::{headline, neutral};
 use crate::fingerprint::{OutsideChange, Weight};
 use crate::job::access::Access;
-use crate::job::event::{AttemptReason, Event, ExitRecord, Known};
+use crate::job::event::{AttemptReason, Event, ExitRecord, Known, PlanEntry, PlanStatus};
 use crate::job::outcome::{Deadline, Disposition, Outcome};
 use crate::job::state::SeenState;
 use crate::permission::{OptionKind, PermissionOption};
@@ -198,6 +198,13 @@ pub fn event(event: &EventView) -> Option<String> {
         Known::FilesTouched { paths } => format!("edits {}", headline(&paths.join(", "), 200)),
         Known::ToolUsed { tool, failed: true } => format!("uses {} (failed)", headline(&tool, 60)),
         Known::ToolUsed { tool, .. } => format!("uses {}", headline(&tool, 60)),
+        Known::Plan { entries } => {
+            let is_done = |entry: &&PlanEntry| entry.status == PlanStatus::Completed;
+            let done = entries.iter().filter(is_done).count();
+            let now = entries.iter().find(|entry| entry.status == PlanStatus::InProgress);
+            let now = now.map(|entry| format!(": {}", headline(&entry.text, 200))).unwrap_or_default();
+            format!("plan, {done} of {} done{now}", entries.len())
+        }
         Known::Notice { text, .. } => format!("note: {}", headline(&text, 300)),
         Known::PermissionRequested { title, .. } => format!("waits for you: {}", headline(&title, 200)),
         Known::PermissionAnswered { option: Some(option), .. } => format!("answered: {}", headline(&option, 60)),

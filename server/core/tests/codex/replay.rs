@@ -97,6 +97,7 @@ fn replayed(group: &str) -> String {
                 Step::Record(known) => writeln!(shown, "{}", serde_json::to_string(&known).unwrap()).unwrap(),
                 Step::Send(line) => writeln!(shown, "> {line}").unwrap(),
                 Step::CloseInput => writeln!(shown, "> (end)").unwrap(),
+                Step::File(request) => panic!("codex asks for no files: {request:?}"),
             }
         }
         writeln!(shown, "=> {:#?}\n=> {:?}\n", end.verdict, end.final_message).unwrap();

@@ -23,7 +23,7 @@ use super::control::Reply;
 use super::deadlines::Deadlines;
 use super::lines::{Lines, Piece};
 use super::questions::{Questions, Refused};
-use super::{Host, evidence, launch};
+use super::{Host, evidence, files, launch};
 use crate::process::{Child, JobTree, Marker, NotDead, Patience, Pipes, VerifiedDead};
 
 /// How long output may still come after the first process has ended: a grandchild may hold the pipe open for ever.
@@ -228,7 +228,10 @@ impl Loop<'_> {
         for piece in pieces {
             let steps = match (piece, source) {
                 // Before anything is cut: half a secret is a secret that no pattern finds.
-                (Piece::Line(line), Source::Stdout) => self.driver.on_line(&self.host.log_wire("<", &line)),
+                (Piece::Line(line), Source::Stdout) => {
+                    let shown = self.host.log_wire("<", &line);
+                    self.driver.on_raw(&line).unwrap_or_else(|| self.driver.on_line(&shown))
+                }
                 (Piece::Line(line), Source::Stderr) => self.driver.on_stderr(&self.host.log_wire("!", &line)),
                 (Piece::Overlong(bytes), _) => vec![Step::Record(Known::Notice {
                     id: "overlongLine".to_owned(),
@@ -253,6 +256,12 @@ impl Loop<'_> {
                 Step::CloseInput => {
                     self.input = None;
                     self.part_within(CLOSING);
+                }
+                Step::File(request) => {
+                    let (tree, access) = (self.host.state().tree.as_ref(), self.host.spec().access);
+                    let answer = files::serve(tree, access, &request);
+                    let steps = self.driver.on_file(request.id, answer);
+                    self.take(steps);
                 }
             }
         }

@@ -1,0 +1,281 @@
+//! What the agent asks of us: permissions, files of the tree, and what nobody offered.
+//!
+//! A request is answered exactly once. A permission that the person decides is answered when they did, or when there is
+//! no more turn to go on with; everything else at once.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::super::super::notices::Notices;
+use super::super::super::{FileAction, FileAnswer, FileRequest, Step};
+use super::super::Dialect;
+use super::super::ask::{Answer, Ask, outcome};
+use super::super::session::Agent;
+use super::super::tool::Call;
+use super::super::turn::Turn;
+use super::super::wire::{self, Refusal, text};
+use crate::RepoPath;
+use crate::display;
+use crate::job::access::Access;
+use crate::job::event::Known;
+use crate::path::rules::{Rule, WritablePath};
+use crate::permission::{Policy, refusal};
+
+/// The request whose content must reach the file as it is.
+pub(super) const WRITE: &str = "fs/write_text_file";
+
+/// The most permissions that wait for the person at once.
+const WAITING_MAX: usize = 200;
+/// The most permissions of one turn that are recorded.
+const RECORDED_MAX: u32 = 2_000;
+
+/// What is asked, and what waits for an answer.
+#[derive(Debug)]
+pub(super) struct Requests {
+    /// What the agent said of itself.
+    pub(super) agent: Agent,
+    /// The job's session.
+    pub(super) session: String,
+    access: Access,
+    policy: Policy,
+    below: String,
+    waiting: BTreeMap<String, Waiting>,
+    files: BTreeMap<u64, OpenFile>,
+    asked: u32,
+    refused: u32,
+    next_file: u64,
+}
+
+/// A permission that the person decides.
+#[derive(Debug)]
+struct Waiting {
+    id: Value,
+    ask: Ask,
+}
+
+/// A file that the host looks for.
+#[derive(Debug)]
+struct OpenFile {
+    id: Value,
+    line: Option<u64>,
+    limit: Option<u64>,
+}
+
+impl Requests {
+    pub(super) fn new(access: Access, policy: Policy, below: String) -> Self {
+        Self {
+            agent: Agent::default(),
+            session: String::new(),
+            access,
+            policy,
+            below,
+            waiting: BTreeMap::new(),
+            files: BTreeMap::new(),
+            asked: 0,
+            refused: 0,
+            next_file: 1,
+        }
+    }
+
+    /// How many permissions were refused.
+    pub(super) fn refused(&self) -> u32 {
+        self.refused
+    }
+
+    /// Answers a request; `is_over` when there is no turn that it could belong to any more.
+    pub(super) fn answer(
+        &mut self,
+        dialect: &dyn Dialect,
+        turn: &Turn,
+        notices: &mut Notices,
+        (id, method, params): (Value, &str, &Value),
+        is_over: bool,
+    ) -> Vec<Step> {
+        let refuse = |refusal, why: &str| vec![Step::Send(wire::refuse(&id, refusal, why))];
+        if self.waiting.values().any(|waiting| waiting.id == id) {
+            // Nobody could say which of the two an answer is for.
+            let mut steps = self.drop_waiting(&id);
+            steps.extend(refuse(Refusal::InvalidRequest, "the id is that of a request which waits for its answer"));
+            return steps;
+        }
+        let is_foreign = text(params, "sessionId") != self.session || self.session.is_empty();
+        match method {
+            "session/request_permission" if is_foreign || is_over => {
+                vec![Step::Send(wire::answer(&id, &outcome(None)))]
+            }
+            "session/request_permission" => self.permission(dialect, turn, notices, id, params),
+            "fs/read_text_file" | WRITE if !dialect.offers_files() => {
+                refuse(Refusal::MethodNotFound, "files were not offered")
+            }
+            "fs/read_text_file" | WRITE if is_foreign => refuse(Refusal::InvalidParams, "no such session"),
+            "fs/read_text_file" => self.read(id, params),
+            WRITE => self.write(notices, id, params),
+            other => {
+                let shown = display::headline(display::head(other, 400), 60);
+                let note = format!("{} asked for {shown:?}, which this pactify does not offer", dialect.agent());
+                let mut steps = notices.once("acp-unknown-request", &note);
+                steps.extend(refuse(Refusal::MethodNotFound, "method not found"));
+                steps
+            }
+        }
+    }
+
+    fn permission(
+        &mut self,
+        dialect: &dyn Dialect,
+        turn: &Turn,
+        notices: &mut Notices,
+        id: Value,
+        params: &Value,
+    ) -> Vec<Step> {
+        let call = turn.find(params.pointer("/toolCall/toolCallId").and_then(Value::as_str).unwrap_or_default());
+        let ask = Ask::read(params, call.map_or("", Call::name), call.map_or("", Call::command));
+        let is_question = dialect.is_question(&ask);
+        let mut steps = Vec::new();
+        if is_question {
+            let note = format!("{} asked a question, which nobody answers in a job: {}", dialect.agent(), ask.title);
+            steps.extend(notices.once("acp-question", &note));
+        } else if self.access == Access::ReadOnly {
+            let note = format!("{} asked for a permission and was refused, as this job is read-only", dialect.agent());
+            steps.extend(notices.once("acp-refused-read-only", &note));
+        }
+        self.asked = self.asked.saturating_add(1);
+        let request = format!("p{}", self.asked);
+        let decided = match ask.decide(is_question, self.access, self.policy) {
+            Answer::LeaveIt if self.waiting.len() < WAITING_MAX => None,
+            Answer::LeaveIt => Some(refusal(&ask.options).map(|option| option.id.clone())),
+            Answer::Grant(option) => Some(Some(option)),
+            Answer::Refuse(option) => {
+                self.refused = self.refused.saturating_add(u32::from(!is_question));
+                Some(option)
+            }
+        };
+        if !is_question && self.asked <= RECORDED_MAX {
+            let (request, title, options) = (request.clone(), ask.title.clone(), ask.options.clone());
+            steps.push(Step::Record(Known::PermissionRequested { request, title, options }));
+            if let Some(option) = &decided {
+                let (request, option) = (format!("p{}", self.asked), option.clone());
+                steps.push(Step::Record(Known::PermissionAnswered { request, option }));
+            }
+        }
+        match decided {
+            Some(option) => steps.push(Step::Send(wire::answer(&id, &outcome(option.as_deref())))),
+            None => drop(self.waiting.insert(request, Waiting { id, ask })),
+        }
+        steps
+    }
+
+    /// The person answered, or nobody did in time.
+    pub(super) fn answered(&mut self, request: &str, option: Option<&str>) -> Vec<Step> {
+        let Some(Waiting { id, ask }) = self.waiting.remove(request) else { return Vec::new() };
+        let chosen = option.filter(|chosen| ask.options.iter().any(|option| option.id == *chosen));
+        let no = refusal(&ask.options).map(|option| option.id.as_str());
+        let is_no = chosen.is_none() || chosen == no;
+        self.refused = self.refused.saturating_add(u32::from(is_no));
+        vec![Step::Send(wire::answer(&id, &outcome(chosen.or(no))))]
+    }
+
+    /// There is no more turn: what waits is answered with nobody's choice.
+    pub(super) fn give_up(&mut self) -> Vec<Step> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let end = |(request, Waiting { id, .. })| {
+            let known = Known::PermissionAnswered { request, option: None };
+            [Step::Record(known), Step::Send(wire::answer(&id, &outcome(None)))]
+        };
+        waiting.into_iter().flat_map(end).collect()
+    }
+
+    fn drop_waiting(&mut self, id: &Value) -> Vec<Step> {
+        let named = self.waiting.iter().find(|(_, waiting)| waiting.id == *id).map(|(request, _)| request.clone());
+        let Some(request) = named else { return Vec::new() };
+        self.waiting.remove(&request);
+        self.refused = self.refused.saturating_add(1);
+        vec![Step::Record(Known::PermissionAnswered { request, option: None })]
+    }
+
+    fn read(&mut self, id: Value, params: &Value) -> Vec<Step> {
+        let path = match self.inside(text(params, "path")) {
+            Ok(path) => path,
+            Err(why) => return vec![Step::Send(wire::refuse(&id, Refusal::InvalidParams, &why))],
+        };
+        let number = |key: &str| params.get(key).and_then(Value::as_u64);
+        self.look(OpenFile { id, line: number("line"), limit: number("limit") }, path, FileAction::Read)
+    }
+
+    fn write(&mut self, notices: &mut Notices, id: Value, params: &Value) -> Vec<Step> {
+        let refuse = |id: &Value, why: &str| vec![Step::Send(wire::refuse(id, Refusal::InvalidParams, why))];
+        if self.access == Access::ReadOnly {
+            self.refused = self.refused.saturating_add(1);
+            let note = "the agent tried to change a file and was refused, as this job is read-only";
+            let mut steps = notices.once("acp-write-refused", note);
+            steps.extend(refuse(&id, "the job is read-only"));
+            return steps;
+        }
+        let path = self.inside(text(params, "path")).and_then(|path| {
+            WritablePath::check(path).map(|path| path.path().clone()).map_err(|error| error.to_string())
+        });
+        match (path, params.get("content").and_then(Value::as_str)) {
+            (Err(why), _) => refuse(&id, &why),
+            (Ok(_), None) => refuse(&id, "no content"),
+            (Ok(path), Some(content)) => {
+                self.look(OpenFile { id, line: None, limit: None }, path, FileAction::Write(content.to_owned()))
+            }
+        }
+    }
+
+    fn look(&mut self, open: OpenFile, path: RepoPath, action: FileAction) -> Vec<Step> {
+        let id = self.next_file;
+        self.next_file += 1;
+        self.files.insert(id, open);
+        vec![Step::File(FileRequest { id, path, action })]
+    }
+
+    /// The path below the tree, unless it leads anywhere else.
+    fn inside(&self, path: &str) -> Result<RepoPath, String> {
+        let below = path.strip_prefix(&self.below).ok_or("the path is not inside the job's tree")?;
+        let path = RepoPath::new(below).map_err(|error| error.to_string())?;
+        match WritablePath::check(path.clone()) {
+            Err(refusal) if refusal.rule == Rule::GitDirectory => Err(refusal.to_string()),
+            _ => Ok(path),
+        }
+    }
+
+    /// The host did what was asked, or could not.
+    pub(super) fn file(&mut self, request: u64, answer: FileAnswer) -> Vec<Step> {
+        let Some(OpenFile { id, line, limit }) = self.files.remove(&request) else { return Vec::new() };
+        let line = match answer {
+            FileAnswer::Contents(contents) => wire::answer(&id, &json!({"content": lines(&contents, line, limit)})),
+            FileAnswer::Written => wire::answer(&id, &json!({})),
+            FileAnswer::Missing => wire::refuse(&id, Refusal::ResourceNotFound, "there is no such file"),
+            FileAnswer::Refused(why) => wire::refuse(&id, Refusal::Internal, &why),
+        };
+        vec![Step::Send(line)]
+    }
+}
+
+/// `limit` lines of a text, from the one of number `line` on, counted from 1.
+fn lines(text: &str, line: Option<u64>, limit: Option<u64>) -> String {
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let skipped = count(line.unwrap_or(1).saturating_sub(1));
+    text.split_inclusive('\n').skip(skipped).take(limit.map_or(usize::MAX, count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_file_is_its_lines() {
+        for (line, limit, expected) in [
+            (None, None, "a\nb\nc"),
+            (Some(2), None, "b\nc"),
+            (Some(0), Some(1), "a\n"),
+            (Some(2), Some(1), "b\n"),
+            (Some(9), Some(1), ""),
+            (None, Some(0), ""),
+        ] {
+            assert_eq!(lines("a\nb\nc", line, limit), expected, "{line:?} {limit:?}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! An agent of the person's own that speaks the protocol, as a harness.
+//!
+//! Nothing is known of it but what the person wrote and what it says of itself. It asks before it acts, if it is built
+//! that way; that it does is nobody's promise. So a read-only job, in which every request is refused, exists only where
+//! the person says by which arguments or in which mode the agent itself only looks.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::own::OwnHarness;
+use super::super::own::template::{Placeholder, Template};
+use super::super::{Driver, Harness, HarnessName, Launch, Plan, Request, Stdin};
+use super::{AcpDriver, Plain};
+use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
+use crate::{AbsPath, Failure, FailureCode};
+
+/// How an agent that speaks the protocol is started, and what its session is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AcpProtocol {
+    /// Its arguments.
+    pub args: Vec<Template>,
+    /// Its arguments instead of those where it may only look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only_args: Option<Vec<Template>>,
+    /// The mode that the session is put into, by the agent's id of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The mode instead of that where it may only look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only_mode: Option<String>,
+    /// The login that is asked for before there is a session, by the agent's id of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub login_method: Option<String>,
+}
+
+/// An agent of the person's own, as a harness.
+#[derive(Clone, Debug)]
+pub struct OwnAgent {
+    name: HarnessName,
+    own: OwnHarness,
+    protocol: AcpProtocol,
+}
+
+impl AcpProtocol {
+    /// Holds the arguments against what an agent can be told by them; an error names the key.
+    pub(in super::super) fn check(&self) -> Result<(), String> {
+        let both = [("args", Some(&self.args)), ("read-only-args", self.read_only_args.as_ref())];
+        for (key, args) in both {
+            let uses = |placeholder| args.into_iter().flatten().any(|arg| arg.has(placeholder));
+            if uses(Placeholder::Prompt) || uses(Placeholder::Session) {
+                return Err(format!("{key}: brief and session reach an ACP agent by the protocol, not by an argument"));
+            }
+        }
+        Ok(())
+    }
+
+    fn only_looks(&self) -> bool {
+        self.read_only_args.is_some() || self.read_only_mode.is_some()
+    }
+}
+
+impl OwnAgent {
+    /// The harness `name`, as `own` describes it.
+    pub(in super::super) fn new(name: HarnessName, own: OwnHarness, protocol: AcpProtocol) -> Self {
+        Self { name, own, protocol }
+    }
+
+    fn launch(&self, request: &Request<'_>, tree: &AbsPath, args: &[Template]) -> Result<Launch, Failure> {
+        let root = tree.as_path().to_str().ok_or_else(|| {
+            let next = "set PACTIFY_HOME to a directory with a plain name";
+            Failure::new(FailureCode::InvalidParams, format!("{tree} is not UTF-8"), next)
+        })?;
+        let value = |placeholder| match placeholder {
+            Placeholder::Root => root,
+            Placeholder::Lang => self.own.lang.as_str(),
+            Placeholder::Prompt | Placeholder::Session => "",
+        };
+        Ok(Launch {
+            executable: request.executable.clone(),
+            args: args.iter().map(|arg| arg.fill(value)).collect(),
+            cwd: tree.clone(),
+            env: self.own.environment(&request.places.tmp),
+            keep_env: request.settings.environment.clone(),
+            files: Vec::new(),
+            links: Vec::new(),
+            stdin: Stdin::Driver,
+            preflight: Vec::new(),
+            leftovers: Vec::new(),
+        })
+    }
+}
+
+impl Harness for OwnAgent {
+    fn name(&self) -> HarnessName {
+        self.name.clone()
+    }
+
+    fn executables(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn install_hint(&self) -> &'static str {
+        "it is a program of your own"
+    }
+
+    fn version_args(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn parse_version(&self, _stdout: &str) -> Option<String> {
+        None
+    }
+
+    fn modes(&self) -> &'static [Access] {
+        if self.protocol.only_looks() { &[Access::Write, Access::ReadOnly] } else { &[Access::Write] }
+    }
+
+    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
+        let launch = self.launch(request, &grant.tree, &self.protocol.args)?;
+        Ok(Plan::new(grant, launch))
+    }
+
+    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
+        if !self.protocol.only_looks() {
+            let next = format!(
+                "say in `read-only-args` or `read-only-mode` how the agent only looks ([harnesses.{}] in the \
+                 configuration file)",
+                self.name
+            );
+            let message = format!("{} has no read-only mode", self.name);
+            return Err(Failure::new(FailureCode::InvalidParams, message, next));
+        }
+        let args = self.protocol.read_only_args.as_ref().unwrap_or(&self.protocol.args);
+        let launch = self.launch(request, &grant.tree, args)?;
+        Ok(Plan::new(grant, launch))
+    }
+
+    fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
+        let protocol = &self.protocol;
+        let mode = match access {
+            Access::Write => protocol.mode.clone(),
+            Access::ReadOnly => protocol.read_only_mode.clone().or_else(|| protocol.mode.clone()),
+        };
+        let agent = self.name.to_string();
+        let dialect = Plain { agent, mode, login_method: protocol.login_method.clone() };
+        Box::new(AcpDriver::new(Box::new(dialect), request, access))
+    }
+
+    fn can_ask(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,15 @@
+//! Agents that speak the Agent Client Protocol, from outside: how recorded runs are understood, what is sent, what
+//! hostile agents do to it.
+
+#![expect(clippy::unwrap_used, reason = "a test whose set-up fails has failed")]
+
+#[path = "acp/agent.rs"]
+mod agent;
+#[path = "acp/conversation.rs"]
+mod conversation;
+#[path = "acp/hostile.rs"]
+mod hostile;
+#[path = "acp/replay.rs"]
+mod replay;
+#[path = "acp/schema.rs"]
+mod schema;

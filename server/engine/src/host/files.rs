@@ -1,0 +1,266 @@
+//! Files of the job's tree that a harness reads and writes through us.
+//!
+//! The harness works in the same tree meanwhile, so what a name leads to can change between two looks: every step goes
+//! from a directory's descriptor to the next and follows no link, only regular files are opened, and nothing waits. What
+//! may be asked for at all was decided before ([`pactify_core::harness::FileRequest`] holds a path below the tree).
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+
+use pactify_core::RepoPath;
+use pactify_core::harness::{FileAction, FileAnswer, FileRequest};
+use pactify_core::job::access::Access;
+use pactify_core::job::event::TreeRecord;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+use crate::disk::{DIRECTORY, SAFE};
+use crate::git::capture;
+
+/// The longest file that is handed over, in bytes: an agent gets it on one line.
+const MAX: u64 = 8 << 20;
+
+/// Where a file is put together before it takes its place.
+const FRESH: &str = ".pactify-write";
+
+/// Why a file is not handed over, or not written.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("there is no such file")]
+    Missing,
+    #[error("the job is read-only")]
+    ReadOnly,
+    #[error("the job's tree is not where it was")]
+    Tree,
+    #[error("a link, or something that is no regular file, is at the path or on the way to it")]
+    NotRegular,
+    #[error("it has more than {MAX} bytes")]
+    TooLarge,
+    #[error("it is not UTF-8")]
+    NotText,
+    #[error("{0}")]
+    System(Errno),
+    #[error("{0}")]
+    Io(std::io::Error),
+}
+
+/// Does what `request` asks for, in the tree of a job of this mode.
+pub(super) fn serve(tree: Option<&TreeRecord>, access: Access, request: &FileRequest) -> FileAnswer {
+    let done = match &request.action {
+        FileAction::Read => read(tree, &request.path).map(FileAnswer::Contents),
+        FileAction::Write(_) if access == Access::ReadOnly => Err(Refused::ReadOnly),
+        FileAction::Write(text) => write(tree, &request.path, text).map(|()| FileAnswer::Written),
+    };
+    match done {
+        Ok(answer) => answer,
+        Err(Refused::Missing) => FileAnswer::Missing,
+        Err(refused) => FileAnswer::Refused(refused.to_string()),
+    }
+}
+
+fn read(tree: Option<&TreeRecord>, path: &RepoPath) -> Result<String, Refused> {
+    let directory = directory_of(tree, path, false)?;
+    let name = path.file_name();
+    let fd = openat(&directory, name, OFlags::RDONLY | SAFE, Mode::empty()).map_err(|errno| match errno {
+        // What an open of a link, a socket or a device without a driver says.
+        Errno::LOOP | Errno::NXIO | Errno::NODEV => Refused::NotRegular,
+        errno => errno.into(),
+    })?;
+    let stat = fstat(&fd)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Refused::NotRegular);
+    }
+    let mut bytes = Vec::new();
+    File::from(fd).take(MAX + 1).read_to_end(&mut bytes).map_err(Refused::Io)?;
+    if bytes.len() as u64 > MAX {
+        return Err(Refused::TooLarge);
+    }
+    String::from_utf8(bytes).map_err(|_| Refused::NotText)
+}
+
+/// Puts a new file into the place of whatever regular file is there: a hard link of it elsewhere keeps its content.
+fn write(tree: Option<&TreeRecord>, path: &RepoPath, text: &str) -> Result<(), Refused> {
+    if text.len() as u64 > MAX {
+        return Err(Refused::TooLarge);
+    }
+    let directory = directory_of(tree, path, true)?;
+    let name = path.file_name();
+    let mode = match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => return Err(Refused::NotRegular),
+        Ok(stat) => Some(Mode::from_raw_mode(stat.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO)),
+        Err(Errno::NOENT) => None,
+        Err(errno) => return Err(errno.into()),
+    };
+    match unlinkat(&directory, FRESH, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | SAFE;
+    let fresh = openat(&directory, FRESH, flags, Mode::from_raw_mode(0o644))?;
+    let placed = mode
+        .map_or(Ok(()), |mode| fchmod(&fresh, mode))
+        .map_err(Refused::from)
+        .and_then(|()| File::from(fresh).write_all(text.as_bytes()).map_err(Refused::Io))
+        .and_then(|()| Ok(renameat(&directory, FRESH, &directory, name)?));
+    if placed.is_err() {
+        let _ = unlinkat(&directory, FRESH, AtFlags::empty());
+    }
+    placed
+}
+
+/// The directory that a path is directly below, component by component from the recorded tree.
+fn directory_of(tree: Option<&TreeRecord>, path: &RepoPath, make: bool) -> Result<OwnedFd, Refused> {
+    let tree = tree.ok_or(Refused::Tree)?;
+    let mut directory = capture::open_recorded(tree).map_err(|_| Refused::Tree)?;
+    let mut parts: Vec<&[u8]> = path.components().collect();
+    parts.pop();
+    for part in parts {
+        if make {
+            match mkdirat(&directory, part, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        directory = openat(&directory, part, DIRECTORY, Mode::empty()).map_err(|errno| match errno {
+            Errno::LOOP | Errno::NOTDIR => Refused::NotRegular,
+            errno => errno.into(),
+        })?;
+    }
+    Ok(directory)
+}
+
+impl From<Errno> for Refused {
+    fn from(errno: Errno) -> Self {
+        if errno == Errno::NOENT { Self::Missing } else { Self::System(errno) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+    use std::path::PathBuf;
+
+    use pactify_core::AbsPath;
+    use pactify_core::job::Isolation;
+
+    use super::*;
+
+    struct Stage {
+        tree: TreeRecord,
+        root: tempfile::TempDir,
+    }
+
+    impl Stage {
+        /// A tree with a file, and beside it what nobody in there may reach.
+        fn new() -> Self {
+            let root = tempfile::tempdir().unwrap();
+            let path = root.path().canonicalize().unwrap().join("tree");
+            fs::create_dir_all(path.join("src")).unwrap();
+            fs::write(path.join("src/a.txt"), "a\n").unwrap();
+            fs::create_dir(root.path().join("outside")).unwrap();
+            fs::write(root.path().join("outside/secret"), "secret").unwrap();
+            let stat = fs::metadata(&path).unwrap();
+            let tree = TreeRecord {
+                path: AbsPath::new(path).unwrap(),
+                device: stat.dev(),
+                inode: stat.ino(),
+                isolation: Isolation::Private,
+            };
+            Self { tree, root }
+        }
+
+        fn at(&self, below: &str) -> PathBuf {
+            self.tree.path.as_path().join(below)
+        }
+
+        fn ask(&self, path: &str, action: FileAction, access: Access) -> FileAnswer {
+            let path = RepoPath::new(path).unwrap();
+            serve(Some(&self.tree), access, &FileRequest { id: 1, path, action })
+        }
+
+        fn read(&self, path: &str) -> FileAnswer {
+            self.ask(path, FileAction::Read, Access::ReadOnly)
+        }
+
+        fn write(&self, path: &str, text: &str) -> FileAnswer {
+            self.ask(path, FileAction::Write(text.to_owned()), Access::Write)
+        }
+    }
+
+    fn is_refused(answer: &FileAnswer) -> bool {
+        matches!(answer, FileAnswer::Refused(_))
+    }
+
+    #[test]
+    fn files_of_the_tree_are_read_and_written() {
+        let stage = Stage::new();
+        assert_eq!(stage.read("src/a.txt"), FileAnswer::Contents("a\n".to_owned()));
+        assert_eq!(stage.read("src/b.txt"), FileAnswer::Missing);
+        assert_eq!(stage.read("none/b.txt"), FileAnswer::Missing);
+        assert_eq!(stage.write("src/new/deep/b.txt", "b\n"), FileAnswer::Written);
+        assert_eq!(fs::read_to_string(stage.at("src/new/deep/b.txt")).unwrap(), "b\n");
+        fs::set_permissions(stage.at("src/a.txt"), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(stage.write("src/a.txt", "c\n"), FileAnswer::Written);
+        assert_eq!(fs::read_to_string(stage.at("src/a.txt")).unwrap(), "c\n");
+        assert_eq!(fs::metadata(stage.at("src/a.txt")).unwrap().mode() & 0o777, 0o755, "it stays executable");
+        let names: Vec<_> = fs::read_dir(stage.at("src")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 2, "{names:?}");
+    }
+
+    #[test]
+    fn a_read_only_job_writes_nothing() {
+        let stage = Stage::new();
+        let write = FileAction::Write("x".to_owned());
+        assert!(is_refused(&stage.ask("src/a.txt", write, Access::ReadOnly)));
+        assert_eq!(fs::read_to_string(stage.at("src/a.txt")).unwrap(), "a\n");
+    }
+
+    #[test]
+    fn no_link_leads_out() {
+        let stage = Stage::new();
+        let outside = stage.root.path().join("outside");
+        symlink(outside.join("secret"), stage.at("link")).unwrap();
+        symlink(&outside, stage.at("folder")).unwrap();
+        symlink("../../outside", stage.at("src/relative")).unwrap();
+        symlink("a.txt", stage.at("src/inside")).unwrap();
+        fs::hard_link(outside.join("secret"), stage.at("hard")).unwrap();
+        // The links work: anybody who followed them would be outside.
+        for path in ["link", "folder/secret", "src/relative/secret"] {
+            assert_eq!(fs::read_to_string(stage.at(path)).unwrap(), "secret");
+            assert!(is_refused(&stage.read(path)), "{path}");
+            assert!(is_refused(&stage.write(path, "x")), "{path}");
+        }
+        assert!(is_refused(&stage.write("folder/new", "x")));
+        assert!(is_refused(&stage.write("src/inside", "x")), "not even within the tree");
+        assert_eq!(stage.write("hard", "x"), FileAnswer::Written, "the name gets a file of its own");
+        assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "secret");
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_no_text_file_is_refused_at_once() {
+        let stage = Stage::new();
+        let fifo = rustix::fs::mknodat(rustix::fs::CWD, stage.at("fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0);
+        fifo.unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(stage.at("socket")).unwrap();
+        fs::write(stage.at("bytes"), b"\xff\xfe").unwrap();
+        fs::File::create(stage.at("huge")).unwrap().set_len(MAX + 1).unwrap();
+        for path in ["fifo", "socket", "bytes", "huge", "src"] {
+            assert!(is_refused(&stage.read(path)), "{path}");
+        }
+        for path in ["fifo", "socket", "src", "src/a.txt/below"] {
+            assert!(is_refused(&stage.write(path, "x")), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_tree_that_was_replaced_is_no_tree() {
+        let stage = Stage::new();
+        fs::rename(stage.tree.path.as_path(), stage.root.path().join("moved")).unwrap();
+        symlink(stage.root.path().join("outside"), stage.tree.path.as_path()).unwrap();
+        assert!(is_refused(&stage.read("secret")));
+        assert!(is_refused(&stage.write("secret", "x")));
+    }
+}
