@@ -18,10 +18,10 @@ mod write;
 
 use std::os::fd::OwnedFd;
 
-use pactify_core::change::{ChangeSet, EntryMode, Note};
+use pactify_core::change::{Change, ChangeSet, Entry, EntryMode, Note};
 use pactify_core::job::event::{ResultRecord, TreeRecord};
 use pactify_core::job::{Base, RepositoryRecord};
-use pactify_core::{AbsPath, ObjectId, RepoPath};
+use pactify_core::{AbsPath, ChangeSetId, RepoPath};
 use rustix::fs::Mode;
 
 pub(super) use self::entry::{DIRECTORY, open_below};
@@ -79,8 +79,8 @@ impl Git {
         let manifest = Unread::open(&places.manifest())?;
         let previous = SetAside::of(places)?;
         let included = Included::read(&places.included());
-        let result_tree = self.capture_into(places, &root, repository, base, &manifest, &included)?;
-        let captured = self.describe(&places.capture(), base, &result_tree)?;
+        let set = self.capture_into(places, &root, repository, base, &manifest, &included)?;
+        let captured = self.describe(&places.capture(), set)?;
         previous.replace()?;
         Ok(captured)
     }
@@ -93,7 +93,7 @@ impl Git {
         base: &Base,
         manifest: &Unread,
         included: &Included,
-    ) -> Result<ObjectId, GitError> {
+    ) -> Result<ChangeSet, GitError> {
         let rules = &manifest.header.rules;
         let capture = &places.capture();
         create(capture, places, repository, base, rules)?;
@@ -112,17 +112,23 @@ impl Git {
         let unchanged = |(path, new): &Outcome| listing.get(path) == new.as_ref();
         outcomes.retain(|outcome| !unchanged(outcome));
         let result = self.write_tree(capture, &base.tree, &outcomes)?;
-        write_notes(capture, &findings.into_notes())?;
-        Ok(result)
+        let changes = changes(&listing, outcomes);
+        // Whoever compares the two trees later has to find the same.
+        debug_assert_eq!(changes, self.differences(capture, &base.tree, &result)?);
+        let notes = findings.into_notes();
+        write_notes(capture, &notes)?;
+        let id = ChangeSetId::of_result_tree(result);
+        Ok(ChangeSet { id, base_tree: base.tree.clone(), changes, notes })
     }
 
-    fn describe(&self, capture: &AbsPath, base: &Base, result: &ObjectId) -> Result<Captured, GitError> {
-        let change_set = self.change_set(capture, &base.tree, result)?;
+    fn describe(&self, capture: &AbsPath, mut change_set: ChangeSet) -> Result<Captured, GitError> {
+        let objects = self.objects(capture, change_set.id.tree())?;
+        self.add_sizes(&objects, &mut change_set.changes)?;
         let mut texts = Texts::default();
-        let totals = totals(&self.objects(capture, result)?, &change_set.changes, &mut texts)?;
+        let totals = totals(&objects, &change_set.changes, &mut texts)?;
         remember(capture, &change_set, &texts);
-        let result = ResultRecord { change_set: change_set.id.clone(), base_tree: base.tree.clone(), totals };
-        Ok(Captured { result, change_set })
+        let (id, base_tree) = (change_set.id.clone(), change_set.base_tree.clone());
+        Ok(Captured { result: ResultRecord { change_set: id, base_tree, totals }, change_set })
     }
 
     /// The ignore rules of a tree and of the person.
@@ -138,6 +144,17 @@ impl Git {
         }
         Ok(ignores)
     }
+}
+
+/// What the outcomes change, sorted by path, without sizes.
+fn changes(listing: &Listing, outcomes: Vec<Outcome>) -> Vec<Change> {
+    let entry = |listed: &Listed| Entry { mode: listed.mode, object: listed.object.clone(), size: 0 };
+    let mut changes: Vec<Change> = outcomes
+        .into_iter()
+        .map(|(path, new)| Change { old: listing.get(&path).map(entry), new: new.as_ref().map(entry), path })
+        .collect();
+    changes.sort_by(|one, other| one.path.cmp(&other.path));
+    changes
 }
 
 /// The capture before this one, out of the way. Comes back if this one fails, even if it fails with the whole process:
