@@ -9,6 +9,7 @@ mod apply;
 mod approve;
 mod brief;
 mod cancel;
+mod choice;
 mod completions;
 mod debug_report;
 mod diff;

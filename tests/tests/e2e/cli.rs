@@ -112,6 +112,31 @@ fn a_conflict_names_every_path_and_writes_nothing() -> Result<()> {
 }
 
 #[test]
+fn a_directory_stands_for_what_is_below_it_and_names_nothing_sensitive() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let files = ["src/a.txt", "src/deep/b.txt", "src/.envrc", "srcs.txt"].map(|path| write(path, "new\n"));
+    assert_eq!(pactify(&sandbox, &repository, &["run"], &brief(&json!(files)))?.code(), 0);
+    let apply = |more: &[&str]| pactify(&sandbox, &repository, &[&["apply", "last", "--yes"], more].concat(), "");
+
+    let refused = apply(&["--path", "./src/"])?;
+    assert_eq!(refused.code(), 5, "{refused:?}");
+    assert!(refused.stderr.contains("src/.envrc") && !refused.stderr.contains("a.txt"), "{refused:?}");
+    assert_eq!(repository.status()?, "");
+    assert_eq!(apply(&["--path", "nowhere"])?.code(), 5, "no such path");
+    assert_eq!(apply(&["--path", "src/deep"])?.code(), 0);
+    assert_eq!(repository.status()?, "?? src/deep/");
+    assert!(!repository.path().join("src/a.txt").exists());
+    let rest = apply(&["--path", "src", "--path", "./src/.envrc"])?;
+    assert_eq!(rest.code(), 0, "{rest:?}");
+    assert!(repository.path().join("src/.envrc").exists() && repository.path().join("src/a.txt").exists());
+    assert!(!repository.path().join("srcs.txt").exists());
+    Ok(())
+}
+
+#[test]
 fn an_apply_is_taken_back_while_its_files_are_as_it_left_them() -> Result<()> {
     let sandbox = Sandbox::new()?;
     use_scripted_agent(&sandbox, &[])?;

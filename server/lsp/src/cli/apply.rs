@@ -1,21 +1,19 @@
 //! `pactify sub apply`: puts a result into the checkout, all that was chosen or nothing.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use pactify_core::change::group::GroupId;
 use pactify_core::change::hunk;
 use pactify_core::failure::{Conflict, ConflictKind};
 use pactify_core::path::PathName;
-use pactify_core::protocol::{
-    Applied, ApplyParams, Content, ContentParams, PreviewFormat, Selected, ShownMerge, Side, words,
-};
+use pactify_core::protocol::{Applied, ApplyParams, Content, ContentParams, PreviewFormat, ShownMerge, Side, words};
 use pactify_core::{Failure, FailureCode};
 
-use super::diff::{path_name, print_summary, whole};
+use super::choice::path_name;
+use super::diff::{print_summary, whole};
 use super::output::{BAD, FAINT, GOOD, Output, PLAIN, STRONG};
 use super::target::JobName;
-use super::{DONE, Ended, Terminal};
+use super::{DONE, Ended, Terminal, choice};
 
 /// Put a job's changes into your checkout: all of them, or none
 #[derive(Debug, clap::Args)]
@@ -34,7 +32,7 @@ Examples:
 pub(super) struct Args {
     /// The job
     job: JobName,
-    /// Only this path; may be given several times
+    /// Only this path, or everything below it; may be given several times
     #[arg(long, value_name = "PATH")]
     path: Vec<OsString>,
     /// Only this part of a path, as `pactify sub diff --hunks` names it; may be given several times
@@ -64,11 +62,11 @@ impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
         let job = self.job.find(terminal)?;
         let output = &terminal.output;
-        let select = self.selected()?;
         let confirm_sensitive: Vec<PathName> = self.confirm.iter().map(path_name).collect::<Result<_, _>>()?;
         // Where the checkout cannot be looked at now, the apply itself says why.
         let mut preview = whole(terminal, &job, None, PreviewFormat::Summary, true)
             .or_else(|_| whole(terminal, &job, None, PreviewFormat::Summary, false))?;
+        let select = choice::selected(&self.path, &self.group, &confirm_sensitive, &preview.files)?;
         if !select.is_empty() {
             preview.files.retain(|file| select.iter().any(|selected| selected.path == file.path));
         }
@@ -101,21 +99,6 @@ impl Args {
                 Ok(DONE)
             }
         }
-    }
-
-    /// The paths and parts that were named.
-    fn selected(&self) -> Result<Vec<Selected>, Failure> {
-        let whole = self.path.iter().map(|path| Ok(Selected { path: path_name(path)?, groups: None }));
-        let mut selected = whole.collect::<Result<Vec<_>, Failure>>()?;
-        for named in &self.group {
-            let (path, group) = part_name(named)?;
-            match selected.iter_mut().find(|selected| selected.path == path) {
-                Some(Selected { groups: Some(groups), .. }) => groups.push(group),
-                Some(_) => {}
-                None => selected.push(Selected { path, groups: Some(vec![group]) }),
-            }
-        }
-        Ok(selected)
     }
 
     /// Applies; merges are shown and confirmed first. `None` when the person decided against a merge.
@@ -167,18 +150,6 @@ impl Args {
     }
 }
 
-/// `<path>:<part>`; a path may have colons.
-fn part_name(named: &OsString) -> Result<(PathName, GroupId), Failure> {
-    let next = "name it as `pactify sub diff --hunks` does, like src/parse.rs:-12,3+14,4";
-    let invalid = |message: String| Failure::new(FailureCode::InvalidParams, message, next);
-    let bytes = named.as_bytes();
-    let colon = bytes.iter().rposition(|byte| *byte == b':');
-    let colon = colon.ok_or_else(|| invalid(format!("--group {} names no part", named.to_string_lossy())))?;
-    let group = String::from_utf8_lossy(&bytes[colon + 1..]);
-    let group = group.parse().map_err(|error| invalid(format!("--group: {error}")))?;
-    Ok((path_name(&OsString::from_vec(bytes[..colon].to_vec()))?, group))
-}
-
 /// The lines that a merge changes in the checkout. Line endings that only the checkout has are no changes.
 fn print_merge(output: &Output, path: &PathName, current: &Content, merged: &Content) {
     let text = |content: &Content| content.text.as_deref().unwrap_or_default().replace("\r\n", "\n");
@@ -208,18 +179,4 @@ fn tell(terminal: &Terminal, applied: &Applied) {
     }
     let state = words::disposition(applied.disposition).unwrap_or("nothing was left to write");
     output.note(&format!("{state}; nothing was staged or committed"));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_named_behind_the_last_colon() {
-        let (path, group) = part_name(&"a:b.rs:-1,2+1,0".into()).unwrap();
-        assert_eq!((path.path.as_str(), group.to_string().as_str()), ("a:b.rs", "-1,2+1,0"));
-        for named in ["a.rs", "a.rs:", "a.rs:all", ":mode"] {
-            assert_eq!(part_name(&named.into()).unwrap_err().code, FailureCode::InvalidParams, "{named}");
-        }
-    }
 }

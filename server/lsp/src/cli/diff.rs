@@ -1,7 +1,6 @@
 //! `pactify sub diff`: what a job changed.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
 
 use pactify_core::change::ChangeKind;
 use pactify_core::change::group::GroupId;
@@ -10,8 +9,9 @@ use pactify_core::fingerprint::Weight;
 use pactify_core::path::PathName;
 use pactify_core::protocol::view::totals_line;
 use pactify_core::protocol::{FileChange, OutlookKind, Preview, PreviewFormat, PreviewParams, words};
-use pactify_core::{Failure, FailureCode, JobId, RepoPath};
+use pactify_core::{Failure, FailureCode, JobId};
 
+use super::choice::path_name;
 use super::output::{BAD, CARE, FAINT, GOOD, Output, PLAIN, STRONG};
 use super::target::JobName;
 use super::{DONE, Ended, Terminal};
@@ -71,18 +71,6 @@ impl Args {
         }
         Ok(DONE)
     }
-}
-
-/// A path as the person typed it: relative to the top of the repository, byte for byte.
-pub(super) fn path_name(path: &OsString) -> Result<PathName, Failure> {
-    let path = RepoPath::new(path.clone().into_vec()).map_err(|error| {
-        Failure::new(
-            FailureCode::InvalidParams,
-            error.to_string(),
-            "name a path relative to the top of the repository, as `pactify sub diff --stat` lists it",
-        )
-    })?;
-    Ok(PathName::from(path))
 }
 
 /// A whole preview, of however many pages.
