@@ -10,6 +10,7 @@ mod hosts;
 mod kit;
 mod logins;
 mod outside;
+mod own;
 mod setup;
 mod skew;
 mod transport;
