@@ -12,7 +12,9 @@ pub mod randomness;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use pactify_core::AbsPath;
@@ -32,6 +34,8 @@ pub struct Env {
     directories: Directories,
     clock: Clock,
     randomness: Randomness,
+    /// What the login shell said, once it was asked; shared by all copies.
+    login_path: Arc<OnceLock<Option<OsString>>>,
 }
 
 /// Without the variables: their values may be secrets.
@@ -56,7 +60,7 @@ impl Env {
     /// An environment of given values, with the real clock and real randomness.
     #[must_use]
     pub fn from_values(variables: Variables, directories: Directories) -> Self {
-        Self { variables, directories, clock: Clock::Real, randomness: Randomness::Kernel }
+        Self { variables, directories, clock: Clock::Real, randomness: Randomness::Kernel, login_path: Arc::default() }
     }
 
     /// The same environment under another clock.
@@ -116,6 +120,27 @@ impl Env {
     pub fn search_path(&self) -> Vec<AbsPath> {
         let path = self.variable("PATH").unwrap_or_default();
         std::env::split_paths(path).filter_map(|entry| AbsPath::new(entry).ok()).collect()
+    }
+
+    /// The same environment, with this search path. An entry that no search path can hold is left out.
+    #[must_use]
+    pub fn searching(&self, directories: &[AbsPath]) -> Self {
+        let possible =
+            directories.iter().map(AbsPath::as_path).filter(|path| !path.as_os_str().as_bytes().contains(&b':'));
+        self.with_path(std::env::join_paths(possible).unwrap_or_default())
+    }
+
+    /// The same environment, with this value of `PATH`.
+    #[must_use]
+    pub fn with_path(&self, path: impl Into<OsString>) -> Self {
+        let mut other = self.clone();
+        other.variables.insert("PATH".into(), path.into());
+        other
+    }
+
+    /// The search path of the person's login shell, which `ask` finds out; asked once, also by copies of this value.
+    pub fn login_path(&self, ask: impl FnOnce(&Self) -> Option<OsString>) -> Option<&OsStr> {
+        self.login_path.get_or_init(|| ask(self)).as_deref()
     }
 
     /// Finds an executable by its bare name, or checks one that is given by its absolute path.

@@ -1,10 +1,11 @@
 //! Finding harnesses on this machine: which program, which version, whether anybody is logged in. What runs a program
 //! that is a script is found by [`interpreter`].
 //!
-//! The program is resolved once, when a job is created, to an absolute path that later steps repeat; a repository never
-//! chooses it. Probes run with the harness's own filtered environment and are bounded.
+//! Where is searched is [`search`]'s to decide. The program is resolved once, when a job is created, to an absolute path
+//! that later steps repeat; a repository never chooses it. Probes run with the harness's own filtered environment and are bounded.
 
 mod interpreter;
+mod search;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -16,6 +17,8 @@ use crate::causes::with_causes;
 use crate::env::Env;
 use crate::process::run::Overflow;
 use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits};
+
+pub use search::{Found, find};
 
 /// How long a harness may take to name its version or its login.
 const PROBE: Duration = Duration::from_secs(20);
@@ -42,9 +45,9 @@ impl Program {
     }
 }
 
-/// The program of `harness`: the person's choice, or the first one on the search path; the native program where what
-/// was found is a launcher.
-pub fn resolve(env: &Env, harness: &dyn Harness, settings: &HarnessSettings) -> Result<Program, Failure> {
+/// The program of `harness` in these surroundings: the person's choice, or the first one on the search path; the native
+/// program where what was found is a launcher.
+fn resolve(env: &Env, harness: &dyn Harness, settings: &HarnessSettings) -> Result<Program, Failure> {
     let found = match settings.chosen() {
         Some((key, chosen)) => env.find_executable(chosen).map_err(|error| {
             Failure::new(

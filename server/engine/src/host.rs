@@ -92,6 +92,8 @@ enum Cancel {
 impl Host {
     fn open(env: Env, store: Store, lock: JobLock) -> Result<Self, HostError> {
         let journal = Journal::open(lock)?;
+        // The job means the same whoever starts its host: an editor with a thin path, or a terminal.
+        let env = journal.spec().search_path.as_deref().map_or(env.clone(), |path| env.with_path(path));
         let settings = config::load(&env).unwrap_or_else(|failure| {
             tracing::warn!(%failure, "the configuration is broken; the job goes on with its own settings and default limits");
             Settings::default()

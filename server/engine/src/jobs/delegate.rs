@@ -17,7 +17,7 @@ use super::base::{self, UnsavedText};
 use super::{Jobs, invalid, local_path};
 use crate::config;
 use crate::git::Snapshot;
-use crate::harness::{self, Program};
+use crate::harness::{self, Found, Program};
 use crate::host::{self, Errand};
 use crate::process::Marker;
 use crate::store::Draft;
@@ -45,8 +45,9 @@ impl Jobs {
         let isolation = params.isolation.unwrap_or(settings.isolation);
         base::refuse(base_kind, isolation, unsaved.is_some())?;
         let permissions = permissions(&*found, access, params.permissions, settings.permissions)?;
-        let Program { executable, interpreter } = harness::resolve(self.env(), &*found, &harness_settings)?;
         let examined = self.git()?.examine(&folder)?;
+        let Found { program: Program { executable, interpreter }, search_path, .. } =
+            harness::find(self.env(), &*found, &harness_settings, Some(&examined.repository))?;
         let setup = self.setup(&settings, &examined.repository, &examined.head)?;
         let at = self.env().now();
         let id = self.new_id(at)?;
@@ -65,6 +66,7 @@ impl Jobs {
             harness: name,
             executable,
             interpreter,
+            search_path,
             settings: harness_settings,
             model: params.model.clone().filter(|model| !model.is_empty()),
             access,
@@ -93,8 +95,9 @@ impl Jobs {
         let harness =
             registry::find(&old.harness, &settings).ok_or_else(|| unknown_harness(old.harness.as_str(), &all))?;
         refuse_mode(&*harness, old.access)?;
-        let Program { executable, interpreter } = harness::resolve(self.env(), &*harness, &settings)?;
         let examined = self.git()?.examine(&old.repository.worktree)?;
+        let Found { program: Program { executable, interpreter }, search_path, .. } =
+            harness::find(self.env(), &*harness, &settings, Some(&examined.repository))?;
         let setup = self.setup(&all, &examined.repository, &examined.head)?;
         let at = self.env().now();
         let id = self.new_id(at)?;
@@ -106,6 +109,7 @@ impl Jobs {
             created_at: at,
             executable,
             interpreter,
+            search_path,
             settings,
             lfs: all.repository(&examined.repository).lfs,
             setup,

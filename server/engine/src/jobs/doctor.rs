@@ -11,6 +11,7 @@ use pactify_core::{Failure, display};
 
 use super::Jobs;
 use super::delegate::unknown_harness;
+use crate::harness::Found;
 use crate::{config, harness, host};
 
 impl Jobs {
@@ -86,10 +87,10 @@ impl Jobs {
             logged_in: None,
             failure: None,
         };
-        let looked = harness::resolve(self.env(), harness, settings).and_then(|program| {
+        let looked = harness::find(self.env(), harness, settings, None).and_then(|Found { program, env, .. }| {
             view.executable = Some(program.executable.to_string());
-            view.version = harness::version(self.env(), harness, settings, &program)?;
-            view.logged_in = harness::logged_in(self.env(), harness, settings, &program)?;
+            view.version = harness::version(&env, harness, settings, &program)?;
+            view.logged_in = harness::logged_in(&env, harness, settings, &program)?;
             Ok(())
         });
         view.failure = looked.err();

@@ -7,6 +7,7 @@ use pactify_core::{Failure, FailureCode};
 use super::Jobs;
 use super::delegate::unknown_harness;
 use crate::causes::with_causes;
+use crate::harness::Found;
 use crate::logins::Logins;
 use crate::logins::quarantine::Quarantine;
 use crate::process::{EnvPolicy, Invocation};
@@ -62,8 +63,8 @@ impl Jobs {
     }
 
     fn login_command(&self, harness: &dyn Harness, settings: &HarnessSettings) -> Result<Invocation, Failure> {
-        let program = harness::resolve(self.env(), harness, settings)?;
-        let version = harness::version(self.env(), harness, settings, &program)?;
+        let Found { program, env, .. } = harness::find(self.env(), harness, settings, None)?;
+        let version = harness::version(&env, harness, settings, &program)?;
         let Some(login) = harness.kept_login(version.as_deref()) else {
             let message =
                 format!("pactify keeps no login of its own for {}: jobs use yours, where it is", harness.name());
@@ -71,7 +72,7 @@ impl Jobs {
             return Err(Failure::new(FailureCode::InvalidParams, message, next));
         };
         let home = self.store().area(Area::Kept)?.ensure_dir(harness.name().as_str()).map_err(StoreError::from)?;
-        let mut environment = EnvPolicy::harness(&settings.environment).filter(self.env().variables());
+        let mut environment = EnvPolicy::harness(&settings.environment).filter(env.variables());
         for (variable, folder) in login.variables {
             let folder = home.ensure_dir(folder).map_err(StoreError::from)?;
             environment.set(*variable, folder.path().as_path().as_os_str());

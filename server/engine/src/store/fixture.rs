@@ -57,6 +57,7 @@ pub(crate) fn spec(id: &str) -> JobSpec {
         harness: "codex".parse().unwrap(),
         executable: path("/usr/bin/codex"),
         interpreter: None,
+        search_path: None,
         settings: Default::default(),
         model: None,
         access: serde_json::from_value("write".into()).unwrap(),

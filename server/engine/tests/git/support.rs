@@ -349,6 +349,7 @@ pub(crate) fn spec(id: JobId, isolation: Isolation, repository: RepositoryRecord
         harness: "codex".parse().unwrap(),
         executable: absolute(Path::new("/bin/false")),
         interpreter: None,
+        search_path: None,
         settings: HarnessSettings::default(),
         model: None,
         access: Access::Write,

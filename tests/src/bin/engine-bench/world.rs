@@ -69,6 +69,7 @@ impl World {
             harness: "codex".parse()?,
             executable: absolute(Path::new("/bin/false"))?,
             interpreter: None,
+            search_path: None,
             settings: HarnessSettings::default(),
             model: None,
             access: Access::Write,

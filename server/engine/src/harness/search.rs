@@ -1,0 +1,141 @@
+//! Where harnesses are looked for: on this process's search path, then on the one of the person's login shell.
+//!
+//! An editor that was started from a desktop has a thin `PATH`, without `~/.local/bin` and its like. The login shell is
+//! asked once for its own: with a limit on its time and its words, at home, and only what stands between two marks nobody
+//! can guess counts. Nothing is searched that a repository or a job could have written to: relative and empty entries
+//! are dropped, and so is what lies in the repository that the job is for, or in `PACTIFY_HOME`.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use pactify_core::harness::{Harness, HarnessSettings};
+use pactify_core::job::RepositoryRecord;
+use pactify_core::{AbsPath, Failure, FailureCode};
+
+use super::{Program, resolve};
+use crate::causes::with_causes;
+use crate::env::Env;
+use crate::process::run::Overflow;
+use crate::process::{EnvPolicy, Invocation, Limits};
+
+/// How long the login shell may take: what people put into their start-up files takes seconds at worst.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How much of its words is looked at, in bytes.
+const WORDS: usize = 256 * 1024;
+
+/// A harness's program, found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The program.
+    pub program: Program,
+    /// The surroundings in which it was found, and in which it works.
+    pub env: Env,
+    /// The search path of those, where it is not this process's own.
+    pub search_path: Option<String>,
+}
+
+/// The program of `harness`, for a job in `repository`: what the person named, else the first on this process's search
+/// path, else the first on the login shell's.
+pub fn find(
+    env: &Env,
+    harness: &dyn Harness,
+    settings: &HarnessSettings,
+    repository: Option<&RepositoryRecord>,
+) -> Result<Found, Failure> {
+    let apart = apart(env, repository);
+    let own = without(env.search_path(), &apart);
+    let first = match resolve(&env.searching(&own), harness, settings) {
+        Ok(program) => return Ok(Found { program, env: env.clone(), search_path: None }),
+        // Incompatible: its interpreter is not of a version that will do, and the login shell may know a newer one.
+        Err(failure) if is_about_searching(failure.code) && !is_named_whole(settings) => failure,
+        Err(failure) => return Err(failure),
+    };
+    let Some(told) = env.login_path(ask) else { return Err(first) };
+    let mut all = own;
+    for directory in without(directories(told), &apart) {
+        if !all.contains(&directory) {
+            all.push(directory);
+        }
+    }
+    let env = env.searching(&all);
+    let program = resolve(&env, harness, settings)?;
+    let search_path = env.variable("PATH").and_then(OsStr::to_str).map(str::to_owned);
+    Ok(Found { program, env, search_path })
+}
+
+fn is_about_searching(code: FailureCode) -> bool {
+    matches!(code, FailureCode::HarnessNotFound | FailureCode::HarnessIncompatible)
+}
+
+/// Whether the person named the program by its place: then nothing is searched.
+fn is_named_whole(settings: &HarnessSettings) -> bool {
+    settings.chosen().is_some_and(|(_, program)| Path::new(program).is_absolute())
+}
+
+/// Where nothing is searched, links resolved: whose files others write.
+fn apart(env: &Env, repository: Option<&RepositoryRecord>) -> Vec<AbsPath> {
+    let mut apart = vec![env.directories().pactify_home().clone()];
+    if let Some(RepositoryRecord { worktree, git_dir, common_dir, .. }) = repository {
+        apart.extend([worktree, git_dir, common_dir].map(AbsPath::clone));
+        let is_main = common_dir.as_path().file_name() == Some(OsStr::new(".git"));
+        let main = common_dir.as_path().parent().filter(|_| is_main);
+        apart.extend(main.and_then(|main| AbsPath::new(main).ok()));
+    }
+    apart.into_iter().map(|path| real(&path)).collect()
+}
+
+fn without(directories: Vec<AbsPath>, apart: &[AbsPath]) -> Vec<AbsPath> {
+    let is_apart = |directory: &AbsPath| {
+        let real = real(directory);
+        apart.iter().any(|apart| [directory, &real].iter().any(|path| path.as_path().starts_with(apart.as_path())))
+    };
+    directories.into_iter().filter(|directory| !is_apart(directory)).collect()
+}
+
+fn real(path: &AbsPath) -> AbsPath {
+    path.as_path().canonicalize().ok().and_then(|path| AbsPath::new(path).ok()).unwrap_or_else(|| path.clone())
+}
+
+fn directories(path: &OsStr) -> Vec<AbsPath> {
+    std::env::split_paths(path).filter_map(|entry| AbsPath::new(entry).ok()).collect()
+}
+
+/// Asks the login shell for its search path; nothing when there is no shell, or it says nothing in time.
+fn ask(env: &Env) -> Option<OsString> {
+    let shell = AbsPath::new(env.variable("SHELL")?).ok()?;
+    let mark = env.random::<16>().ok()?.iter().fold("pactify".to_owned(), |mut mark, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(mark, "{byte:02x}");
+        mark
+    });
+    // Another shell prints it: between the login shell and that one there is only the environment, so that fish, whose
+    // PATH is a list, and csh, whose words are its own, are asked like any other.
+    let question = format!("/bin/sh -c 'printf \"\\n%s%s%s\\n\" {mark} \"$PATH\" {mark}'");
+    let home = env.directories().home().clone();
+    let folder = if home.as_path().is_dir() { home } else { AbsPath::new("/").ok()? };
+    let environment = EnvPolicy::harness([""; 0]).filter(env.variables());
+    let limits = Limits { deadline: PATIENCE, bytes: WORDS, overflow: Overflow::Cut };
+    // csh and its kin take `-l` only alone; what they read without it is where their users set the path.
+    let is_csh = shell.as_path().file_name().is_some_and(|name| name == "csh" || name == "tcsh");
+    let login: &[&str] = if is_csh { &[] } else { &["-l"] };
+    let invocation = Invocation::new(shell.clone(), folder, environment).args(login).args(["-c", &question]);
+    match invocation.run(&[], &limits) {
+        Ok(output) => between(&output.stdout.bytes, mark.as_bytes()),
+        Err(error) => {
+            tracing::info!(error = with_causes(&error), %shell, "the login shell does not say its search path");
+            None
+        }
+    }
+}
+
+/// What stands between the two marks, on one line.
+fn between(words: &[u8], mark: &[u8]) -> Option<OsString> {
+    let told = words.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(mark)?.strip_suffix(mark))?;
+    (!told.is_empty()).then(|| OsStr::from_bytes(told).to_owned())
+}
+
+#[cfg(test)]
+mod tests;
