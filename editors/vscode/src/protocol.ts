@@ -412,6 +412,7 @@ export type FailureCode =
   | "captureFailed"
   | "timedOut"
   | "stalled"
+  | "overLimit"
   | "noResult"
   | "readOnlyViolated"
   | "jobNotFound"
@@ -745,6 +746,8 @@ export type Outcome =
   | "timedOut"
   /** It showed no sign of life for too long. */
   | "stalled"
+  /** It used more tokens, or cost more, than the person allows. */
+  | "overLimit"
   /** A read-only job changed something. */
   | "readOnlyViolated"
   /** The harness ended without saying that its turn was complete. */

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::harness::own::{self, RawOwn, RawProtocol};
 use crate::harness::{Harness, HarnessName, HarnessSettings, cli, registry};
 use crate::job::access::Access;
+use crate::job::outcome::Ceilings;
 use crate::job::{BaseKind, Isolation, Limits, RepositoryRecord, setup};
 use crate::lfs::LfsPolicy;
 use crate::permission::Policy;
@@ -78,6 +79,11 @@ pub struct RawLimits {
     pub answer_seconds: Option<u64>,
     /// Jobs that run at once; others queue. The number of cores when absent.
     pub running_jobs: Option<u32>,
+    /// Tokens that a job may use over all its attempts, sent and received together, where its harness says: no limit when
+    /// absent.
+    pub max_tokens: Option<u64>,
+    /// US dollars that a job may cost over all its attempts, where its harness says: no limit when absent.
+    pub max_cost: Option<f64>,
     /// Free bytes that must remain on the disk of `PACTIFY_HOME`: 1 GiB when absent.
     pub free_bytes: Option<u64>,
 }
@@ -174,6 +180,8 @@ pub struct Settings {
     pub answer_seconds: u64,
     /// How many jobs run at once; `None` means as many as there are cores.
     pub running_jobs: Option<u32>,
+    /// How much a job may use.
+    pub ceilings: Ceilings,
     /// Free bytes that must remain.
     pub free_bytes: u64,
     /// Days for which the tree of a decided job stays.
@@ -238,6 +246,12 @@ impl Settings {
         if raw.limits.running_jobs == Some(0) {
             return Err(invalid("[limits] running-jobs: 0 would let no job run"));
         }
+        if raw.limits.max_tokens == Some(0) {
+            return Err(invalid("[limits] max-tokens: 0 would end every job at its first word"));
+        }
+        if raw.limits.max_cost.is_some_and(|cost| !cost.is_finite() || cost <= 0.0) {
+            return Err(invalid("[limits] max-cost: an amount of US dollars above 0"));
+        }
         if raw.limits.setup_seconds == Some(0) {
             return Err(invalid("[limits] setup-seconds: 0 would let no setup finish"));
         }
@@ -265,6 +279,7 @@ impl Settings {
             permissions: raw.defaults.permissions.unwrap_or_default(),
             answer_seconds: raw.limits.answer_seconds.unwrap_or(ANSWER_SECONDS),
             running_jobs: raw.limits.running_jobs,
+            ceilings: Ceilings { tokens: raw.limits.max_tokens, cost: raw.limits.max_cost },
             free_bytes: raw.limits.free_bytes.unwrap_or(FREE_BYTES),
             retention_age_days: raw.retention.age_days,
             retention_keep_jobs: raw.retention.keep_jobs,
@@ -287,6 +302,7 @@ impl Default for Settings {
             permissions: Policy::default(),
             answer_seconds: ANSWER_SECONDS,
             running_jobs: None,
+            ceilings: Ceilings::default(),
             free_bytes: FREE_BYTES,
             retention_age_days: None,
             retention_keep_jobs: None,
@@ -557,6 +573,9 @@ mod tests {
             ("[harnesses.\"../x\"]", "../x"),
             ("[limits]\nsetup-seconds = 0", "setup-seconds"),
             ("[limits]\nanswer-seconds = 0", "answer-seconds"),
+            ("[limits]\nmax-tokens = 0", "max-tokens"),
+            ("[limits]\nmax-cost = 0.0", "max-cost"),
+            ("[limits]\nmax-cost = nan", "max-cost"),
             ("[defaults]\npermissions = \"yolo\"", "yolo"),
             ("[repositories.here]\nsetup = \"x\"", "here is not absolute"),
             ("[repositories.\"/r\"]\nsetup = \"a\\u0007\"", "cannot be seen"),

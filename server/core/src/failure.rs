@@ -162,6 +162,7 @@ pub enum FailureCode {
     CaptureFailed,
     TimedOut,
     Stalled,
+    OverLimit,
     NoResult,
     ReadOnlyViolated,
     JobNotFound,
@@ -209,7 +210,7 @@ impl FailureCode {
             C::ApplyConflict | C::UnsavedBuffers | C::PathRefused => 5,
             C::NothingToApply => 6,
             C::ReadOnlyViolated => 7,
-            C::TimedOut | C::Stalled => 8,
+            C::TimedOut | C::Stalled | C::OverLimit => 8,
             C::HarnessFailed
             | C::ProviderRefused
             | C::ProviderUnreachable

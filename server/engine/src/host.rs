@@ -40,6 +40,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use self::entry::reenter;
 pub(crate) use self::entry::{Errand, leave_message, start};
+pub(crate) use self::slots::cores;
 
 use self::control::{Reply, Request};
 use self::drive::{Answer, Event};

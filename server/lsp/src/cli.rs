@@ -63,7 +63,7 @@ Exit codes:
    0  done                           5  conflict, nothing applied
    1  the job failed                 6  no changes
    2  usage                          7  read-only violated
-   3  refused or not allowed now     8  timed out or stalled
+   3  refused or not allowed now     8  over a limit of time or use
    4  harness missing or no login   70  internal error";
 
 #[derive(Debug, Subcommand)]

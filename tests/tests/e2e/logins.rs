@@ -149,45 +149,6 @@ fn a_login_that_a_harness_emptied_comes_back() -> Result<()> {
 }
 
 #[test]
-fn what_a_login_holds_is_told_to_nobody() -> Result<()> {
-    let stage = Stage::new()?;
-    let repository = stage.repository()?;
-    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
-    let look = json!({"run": "cat $CODEX_HOME/auth.json; cat $CODEX_HOME/auth.json >&2"});
-    let say = json!({"say": format!("The token is {OLD}.")});
-    let warn = json!({"warn": format!("{OLD} will expire")});
-    let job = editor.delegate(
-        &brief(&json!([look, say, warn, {"stderr": OLD}, {"fail": format!("{OLD} was refused")}])),
-        &json!({}),
-    )?;
-    let status = editor.until(&job, "finished")?;
-    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
-    assert!(events.to_string().contains("[redacted]"), "the agent did say it: {events:#}");
-    let report = editor.run("debugReport", &json!({}))?;
-    let preview = editor.run("diffPreview", &json!({"jobId": job}))?;
-    let doctor = editor.run("doctor", &json!({}))?;
-    let mut told = editor.client().drain();
-    told.extend([status, events, report, preview, doctor, editor.client().stderr().into()]);
-    for told in told {
-        // What the person wrote into the brief is shown as they wrote it.
-        let text = told.to_string().replace(&json!(brief_of(&told)).to_string(), "");
-        assert!(!text.contains(OLD), "{told:#}");
-    }
-    let job_json = stage.sandbox.pactify_home().join("jobs").join(&job).join("job.json");
-    for path in super::hostile::files_below(&stage.sandbox.pactify_home())?.into_iter().filter(|path| *path != job_json)
-    {
-        let text = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
-        assert!(!text.contains(OLD), "{}", path.display());
-    }
-    Ok(())
-}
-
-/// The brief that a message repeats.
-fn brief_of(told: &Value) -> &str {
-    told["brief"].as_str().unwrap_or_default()
-}
-
-#[test]
 fn a_job_cannot_see_to_logins() -> Result<()> {
     let mut stage = Stage::new()?;
     stage.sandbox.set("PACTIFY_JOB", "20261129-101112-aaaaaa");

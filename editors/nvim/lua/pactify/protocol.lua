@@ -255,6 +255,7 @@ local M = {}
 ---| 'captureFailed'
 ---| 'timedOut'
 ---| 'stalled'
+---| 'overLimit'
 ---| 'noResult'
 ---| 'readOnlyViolated'
 ---| 'jobNotFound'
@@ -448,6 +449,7 @@ local M = {}
 ---| 'cancelled' # A person ended it.
 ---| 'timedOut' # It took longer than its total time.
 ---| 'stalled' # It showed no sign of life for too long.
+---| 'overLimit' # It used more tokens, or cost more, than the person allows.
 ---| 'readOnlyViolated' # A read-only job changed something.
 ---| 'noResult' # The harness ended without saying that its turn was complete.
 ---| 'verificationFailed' # The result did not pass its verification commands.

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
+use super::event::Usage;
 use crate::{Failure, FailureCode};
 
 /// How an attempt ended.
@@ -26,6 +27,8 @@ pub enum Outcome {
     TimedOut,
     /// It showed no sign of life for too long.
     Stalled,
+    /// It used more tokens, or cost more, than the person allows.
+    OverLimit,
     /// A read-only job changed something.
     ReadOnlyViolated,
     /// The harness ended without saying that its turn was complete.
@@ -42,7 +45,7 @@ impl Outcome {
             Self::NoChanges => 6,
             Self::Failed | Self::Cancelled | Self::NoResult | Self::VerificationFailed => 1,
             Self::ReadOnlyViolated => 7,
-            Self::TimedOut | Self::Stalled => 8,
+            Self::TimedOut | Self::Stalled | Self::OverLimit => 8,
         }
     }
 }
@@ -78,6 +81,31 @@ pub enum Deadline {
     Total,
     /// The time without a sign of life.
     Stall,
+    /// Tokens, over all attempts of the job.
+    Tokens,
+    /// Cost, over all attempts of the job.
+    Cost,
+}
+
+/// How much a job may use, where its harness says how much it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ceilings {
+    /// Tokens, sent and received together.
+    pub tokens: Option<u64>,
+    /// US dollars.
+    pub cost: Option<f64>,
+}
+
+impl Ceilings {
+    /// The ceiling that a job which used so much is beyond, if it is.
+    pub fn passed(&self, used: Usage) -> Option<Deadline> {
+        let tokens = used.input_tokens.saturating_add(used.output_tokens);
+        if self.tokens.is_some_and(|most| tokens > most) {
+            return Some(Deadline::Tokens);
+        }
+        let beyond = self.cost.zip(used.cost).is_some_and(|(most, cost)| cost > most);
+        beyond.then_some(Deadline::Cost)
+    }
 }
 
 /// What the driver made of the harness's own words.
@@ -123,6 +151,11 @@ pub fn conclude(observed: Observed) -> (Outcome, Option<Failure>) {
     match deadline {
         Some(Deadline::Total) => return (Outcome::TimedOut, Some(timed_out())),
         Some(Deadline::Stall) => return (Outcome::Stalled, Some(stalled())),
+        // A turn that was completed all the same is a result that was paid for; a further turn is refused.
+        Some(Deadline::Tokens | Deadline::Cost) if verdict == Verdict::Completed => {}
+        Some(ceiling @ (Deadline::Tokens | Deadline::Cost)) => {
+            return (Outcome::OverLimit, Some(over_limit(ceiling)));
+        }
         None => {}
     }
     if let Some(failure) = own_failure {
@@ -158,6 +191,19 @@ fn stalled() -> Failure {
         FailureCode::Stalled,
         "the harness showed no sign of life for too long",
         "check the provider's state, then retry; `--stall` sets how long silence may last",
+    )
+}
+
+/// A job that is beyond a ceiling.
+pub fn over_limit(ceiling: Deadline) -> Failure {
+    let (what, key) = match ceiling {
+        Deadline::Cost => ("cost more", "max-cost"),
+        Deadline::Tokens | Deadline::Total | Deadline::Stall => ("used more tokens", "max-tokens"),
+    };
+    Failure::new(
+        FailureCode::OverLimit,
+        format!("the job {what} than [limits] {key} allows"),
+        format!("look at what is there with `pactify sub diff`; raise or remove {key} in the configuration to go on"),
     )
 }
 
@@ -198,12 +244,34 @@ mod tests {
             (Observed { deadline: Some(Deadline::Stall), ..observed() }, Outcome::Stalled),
             (Observed { own_failure: Some(broken()), ..observed() }, Outcome::Failed),
             (Observed { verdict: Verdict::Failed(broken()), ..observed() }, Outcome::Failed),
+            (Observed { deadline: Some(Deadline::Tokens), ..observed() }, Outcome::Succeeded),
+            (Observed { deadline: Some(Deadline::Tokens), verdict: Verdict::Silent, ..observed() }, Outcome::OverLimit),
+            (
+                Observed { deadline: Some(Deadline::Cost), verdict: Verdict::Failed(broken()), ..observed() },
+                Outcome::OverLimit,
+            ),
             (Observed { verdict: Verdict::Silent, ..observed() }, Outcome::NoResult),
             (Observed { changes: None, ..observed() }, Outcome::Failed),
         ];
         for (observed, expected) in cases {
             let shown = format!("{observed:?}");
             assert_eq!(conclude(observed).0, expected, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_ceiling_is_passed_by_more_than_it_and_only_by_what_is_known() {
+        let used = |input_tokens, output_tokens, cost| Usage { input_tokens, output_tokens, cost, ..Usage::default() };
+        let both = Ceilings { tokens: Some(100), cost: Some(0.5) };
+        for (ceilings, used, expected) in [
+            (both, used(60, 40, Some(0.5)), None),
+            (both, used(60, 41, None), Some(Deadline::Tokens)),
+            (both, used(u64::MAX, 1, Some(9.0)), Some(Deadline::Tokens)),
+            (both, used(1, 1, Some(0.51)), Some(Deadline::Cost)),
+            (Ceilings { tokens: None, cost: Some(0.5) }, used(1000, 1000, None), None),
+            (Ceilings::default(), used(u64::MAX, u64::MAX, Some(f64::MAX)), None),
+        ] {
+            assert_eq!(ceilings.passed(used), expected, "{ceilings:?} {used:?}");
         }
     }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::event::{
     AttemptReason, HostRecord, Known, PlanStatus, ProcessRecord, Record, ResultRecord, TreeRecord, Usage,
 };
-use super::outcome::{Disposition, Outcome};
+use super::outcome::{Deadline, Disposition, Outcome};
 use crate::fingerprint::{OutsideChange, Weight};
 use crate::permission::PermissionOption;
 use crate::{AttemptNo, Failure, FailureCode, ObjectId, Seq};
@@ -521,7 +521,8 @@ pub fn activity(known: &Known) -> Option<String> {
         }
         Known::PermissionRequested { title, .. } => Some(headline(&format!("asks: {title}"), WIDTH)),
         Known::CancelRequested => Some("cancelling".to_owned()),
-        Known::DeadlinePassed { .. } => Some("out of time".to_owned()),
+        Known::DeadlinePassed { deadline: Deadline::Total | Deadline::Stall } => Some("out of time".to_owned()),
+        Known::DeadlinePassed { deadline: Deadline::Tokens | Deadline::Cost } => Some("over its limit".to_owned()),
         Known::HarnessExited { .. } => Some("capturing the result".to_owned()),
         Known::VerificationStarted => Some("verifying".to_owned()),
         _ => None,

@@ -70,6 +70,7 @@ pub fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Cancelled => "cancelled",
         Outcome::TimedOut => "timed out",
         Outcome::Stalled => "stalled",
+        Outcome::OverLimit => "over its limit",
         Outcome::ReadOnlyViolated => "read-only violated",
         Outcome::NoResult => "no result",
         Outcome::VerificationFailed => "verification failed",
@@ -95,7 +96,8 @@ pub fn activity(job: &JobSummary) -> String {
     let doing = job.activity.as_deref().map(|activity| headline(activity, 100)).filter(|text| !text.is_empty());
     match (job.state, doing) {
         (SeenState::Running, Some(doing)) => doing,
-        (SeenState::Queued, _) => "waits for its turn".to_owned(),
+        (SeenState::Queued, Some(why)) => why,
+        (SeenState::Queued, None) => "waits for its turn".to_owned(),
         (SeenState::Preparing, _) => "makes its tree".to_owned(),
         (SeenState::Verifying, _) => "verifies its result".to_owned(),
         (SeenState::Lost, _) => "its host is gone".to_owned(),
@@ -212,6 +214,8 @@ pub fn event(event: &EventView) -> Option<String> {
         Known::CancelRequested => "cancel was asked for".to_owned(),
         Known::DeadlinePassed { deadline: Deadline::Total } => "its time is over".to_owned(),
         Known::DeadlinePassed { deadline: Deadline::Stall } => "it was silent for too long".to_owned(),
+        Known::DeadlinePassed { deadline: Deadline::Tokens } => "it used more tokens than are allowed".to_owned(),
+        Known::DeadlinePassed { deadline: Deadline::Cost } => "it cost more than is allowed".to_owned(),
         Known::HarnessExited { exit: ExitRecord::Code(code) } => format!("the harness ended with exit code {code}"),
         Known::HarnessExited { exit: ExitRecord::Signal(signal) } => {
             format!("the harness was ended by signal {signal}")

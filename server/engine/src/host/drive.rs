@@ -11,8 +11,8 @@ use std::time::Duration;
 use pactify_core::Failure;
 use pactify_core::harness::{Conclusion, Driver, Stdin, Step};
 use pactify_core::job::event::{ExitRecord, Known};
-use pactify_core::job::outcome::Deadline;
-use pactify_core::job::state::Phase;
+use pactify_core::job::outcome::{Deadline, over_limit};
+use pactify_core::job::state::{Attempt, Phase};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::ChildStdin;
 use tokio::sync::{mpsc, oneshot};
@@ -37,6 +37,9 @@ pub(super) const LEFTOVERS: Patience = Patience { grace: Duration::ZERO, kill: D
 
 /// How long a harness that has nothing more to do may take to end by itself. (kimi gives its background tasks 5 s.)
 const CLOSING: Duration = Duration::from_secs(15);
+
+/// How long a harness that passed a ceiling may take to end by itself: codex tells its usage with its last word.
+const LAST_WORD: Duration = Duration::from_secs(2);
 
 /// Everything that a host's loop reacts to.
 #[derive(Debug)]
@@ -210,6 +213,21 @@ impl Loop<'_> {
         }
     }
 
+    /// Ends a job that used too much. One that used it for its last word may say so by itself.
+    fn watch_usage(&mut self) {
+        let used = self.host.state().attempt.as_ref().map(Attempt::session_usage).unwrap_or_default();
+        let passed = self.host.settings().ceilings.passed(used);
+        if let Some(ceiling) = passed.filter(|_| self.parting.is_none() && self.ending.is_none() && self.exit.is_none())
+        {
+            self.deadline = Some(ceiling);
+            self.record(Known::DeadlinePassed { deadline: ceiling });
+            self.record(Known::Notice { id: "overLimit".to_owned(), text: over_limit(ceiling).message });
+            let steps = self.driver.on_cancel();
+            self.take(steps);
+            self.part_within(self.driver.cancel_patience().max(LAST_WORD));
+        }
+    }
+
     fn out_of_time(&mut self, deadline: Deadline) {
         if self.parting.is_none() && self.ending.is_none() && self.exit.is_none() {
             self.deadline = Some(deadline);
@@ -245,7 +263,13 @@ impl Loop<'_> {
     fn take(&mut self, steps: Vec<Step>) {
         for step in steps {
             match step {
-                Step::Record(known) => self.record(known),
+                Step::Record(known) => {
+                    let counts = matches!(known, Known::Usage { .. });
+                    self.record(known);
+                    if counts {
+                        self.watch_usage();
+                    }
+                }
                 Step::Send(line) => {
                     self.host.log_wire(">", &line);
                     if let Some(input) = &self.input {

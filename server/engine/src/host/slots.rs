@@ -45,6 +45,7 @@ pub(super) async fn wait(host: &mut Host) -> Result<Slot, HostError> {
     }
 }
 
-fn cores() -> u32 {
+/// How many jobs run at once where nobody says otherwise.
+pub(crate) fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX))
 }

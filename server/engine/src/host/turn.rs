@@ -7,6 +7,7 @@ use pactify_core::brief::Brief;
 use pactify_core::harness::{Harness, Launch, Places, Request, Resume, registry};
 use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
 use pactify_core::job::event::{Known, TreeRecord, Usage};
+use pactify_core::job::outcome::over_limit;
 use pactify_core::{AbsPath, Failure, FailureCode};
 
 use super::drive::{LEFTOVERS, Running};
@@ -119,6 +120,9 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
         (Turn::Further(_), Some(attempt)) => (attempt.session.clone(), attempt.used_before),
         _ => (None, Usage::default()),
     };
+    if let Some(ceiling) = host.settings().ceilings.passed(used) {
+        return Ok(Err(over_limit(ceiling)));
+    }
     let request = Request {
         job: &spec.id,
         brief: match turn {

@@ -16,6 +16,7 @@ use super::{Jobs, invalid, job_id, local_path};
 use crate::journal::summary::Summary;
 use crate::journal::{Batch, Follower, Reader, Waited};
 use crate::store::{JobSnapshot, Listed};
+use crate::{config, host};
 
 /// How many jobs are looked at for one page before it is returned short of its limit.
 const LOOK: usize = 500;
@@ -40,7 +41,7 @@ impl Jobs {
                 after = Some(listed.id().clone());
                 match listed {
                     Listed::Job { summary, seen } if wanted(&summary, seen, params.all, repository.as_ref()) => {
-                        list.jobs.push(shown(&summary, seen));
+                        list.jobs.push(self.why_queued(shown(&summary, seen)));
                     }
                     Listed::Job { .. } => {}
                     Listed::Newer { id, format } => list.unreadable.push(newer(&id, format)),
@@ -57,7 +58,9 @@ impl Jobs {
     /// One job, whole.
     pub fn status(&self, job: &JobId) -> Result<JobDetail, Failure> {
         let (snapshot, seen) = self.store().seen(job)?;
-        Ok(detail(&snapshot, seen))
+        let mut detail = detail(&snapshot, seen);
+        detail.summary = self.why_queued(detail.summary);
+        Ok(detail)
     }
 
     /// What [`Self::status`] tells, as JSON. A finished job, which editors ask for again and again, is put into words
@@ -67,7 +70,9 @@ impl Jobs {
         if let Some(told) = snapshot.told.get() {
             return Ok(Arc::clone(told));
         }
-        let told = to_raw_value(&detail(&snapshot, seen))
+        let mut detail = detail(&snapshot, seen);
+        detail.summary = self.why_queued(detail.summary);
+        let told = to_raw_value(&detail)
             .map_err(|error| Failure::internal(format!("job {job} cannot be written as JSON: {error}")))?;
         let told: Arc<RawValue> = Arc::from(told);
         if snapshot.state.phase == Phase::Finished {
@@ -75,6 +80,20 @@ impl Jobs {
             let _ = snapshot.told.set(Arc::clone(&told));
         }
         Ok(told)
+    }
+
+    /// A job that waits for its turn says for what.
+    fn why_queued(&self, summary: JobSummary) -> JobSummary {
+        if summary.state != SeenState::Queued {
+            return summary;
+        }
+        let most = config::load(self.env()).ok().and_then(|settings| settings.running_jobs);
+        let (most, says) = match most {
+            Some(most) => (most, "[limits] running-jobs"),
+            None => (host::cores(), "as many as there are cores"),
+        };
+        let why = format!("waits for its turn: {most} jobs run at once ({says})");
+        JobSummary { activity: Some(why), ..summary }
     }
 
     /// Events after a position.

@@ -315,6 +315,46 @@ mod tests {
     }
 
     #[test]
+    fn each_harness_logs_in_with_keys_of_its_own_vendor_or_of_any() {
+        use pactify_core::harness::codex::Codex;
+        use pactify_core::harness::{Harness as _, VendorKeys};
+        let names = [
+            "ANTHROPIC_API_KEY",
+            "CODEX_API_KEY",
+            "GEMINI_API_KEY",
+            "GITHUB_TOKEN",
+            "GIT_DIR",
+            "GIT_SSH_COMMAND",
+            "GIT_WORK_TREE",
+            "KIMI_API_KEY",
+            "MOONSHOT_API_KEY",
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+            "OPENROUTER_API_KEY",
+            "PACTIFY_HOME",
+            "PACTIFY_SERVE_TOKEN",
+            "PATH",
+        ];
+        let every = [
+            "ANTHROPIC_API_KEY",
+            "GEMINI_API_KEY",
+            "KIMI_API_KEY",
+            "MOONSHOT_API_KEY",
+            "OPENAI_API_KEY",
+            "OPENROUTER_API_KEY",
+            "PATH",
+        ];
+        for (keys, expected) in [
+            (Codex.vendor_keys(), &["CODEX_API_KEY", "PATH"][..]),
+            (VendorKeys::Own(&[]), &["PATH"]),
+            (VendorKeys::Own(&["GEMINI_API_KEY", "GIT_DIR"]), &["GEMINI_API_KEY", "PATH"]),
+            (VendorKeys::Every, &every),
+        ] {
+            assert_eq!(passing(&EnvPolicy::harness(keys.names().iter().copied()), &names), expected, "{keys:?}");
+        }
+    }
+
+    #[test]
     fn our_git_gets_an_allow_list() {
         let names =
             ["CDPATH", "GIT_DIR", "HOME", "LC_ALL", "LD_PRELOAD", "MY_VARIABLE", "PAGER", "PATH", "SSH_ASKPASS"];

@@ -1,0 +1,85 @@
+//! How much a job may use: tokens, and turns at once.
+
+use std::fs;
+
+use anyhow::Result;
+use pactify_tests::agent::{brief, write};
+use pactify_tests::editor::{Editor, use_scripted_agent};
+use pactify_tests::sandbox::Sandbox;
+use serde_json::{Value, json};
+
+/// Adds a line to the sandbox's `[limits]`, or changes one.
+fn limit(sandbox: &Sandbox, from: &str, to: &str) -> Result<()> {
+    let file = sandbox.config_home().join("pactify/config.toml");
+    let text = fs::read_to_string(&file)?;
+    assert!(text.contains(from), "{text}");
+    Ok(fs::write(&file, text.replace(from, to))?)
+}
+
+/// What codex prints at the end of a turn that used so many tokens.
+fn completed(tokens: u64) -> Value {
+    let usage = json!({"input_tokens": tokens, "cached_input_tokens": 0, "output_tokens": 1});
+    json!({"emit": json!({"type": "turn.completed", "usage": usage}).to_string()})
+}
+
+#[test]
+fn a_job_beyond_its_tokens_is_ended_and_takes_no_further_turn() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    limit(&sandbox, "[limits]", "[limits]\nmax-tokens = 1000")?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), completed(1000), "hang"])), &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(
+        (&status["outcome"], &status["error"]["code"]),
+        (&json!("overLimit"), &json!("overLimit")),
+        "{status:#}"
+    );
+    assert!(status["error"]["message"].to_string().contains("max-tokens"), "{status:#}");
+    assert_eq!(status["changes"]["files"], 1, "what it did so far is captured: {status:#}");
+    assert_eq!(editor.event(&job, "deadlinePassed")?["deadline"], "tokens");
+
+    // A turn that was completed all the same keeps its outcome; but there is no next one.
+    let steps = json!([write("b.txt", "b\n"), completed(900), completed(1001), {"exit": 0}]);
+    let job = editor.delegate(&brief(&steps), &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(status["outcome"], "succeeded", "{status:#}");
+    assert!(status["notices"].to_string().contains("max-tokens"), "{status:#}");
+    editor.run("resume", &json!({"jobId": job, "message": brief(&json!([write("c.txt", "c\n")]))}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["attempt"], &status["error"]["code"]), (&json!(2), &json!("overLimit")), "{status:#}");
+
+    let job = editor.delegate(&brief(&json!([write("d.txt", "d\n")])), &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["outcome"], &status["notices"]), (&json!("succeeded"), &json!([])), "150 are few: {status:#}");
+    Ok(())
+}
+
+#[test]
+fn a_job_that_waits_for_its_turn_says_why() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    limit(&sandbox, "running-jobs = 8", "running-jobs = 1")?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let go = sandbox.root().join("go");
+    let wait = json!({"waitFor": [go.display().to_string(), 60.0]});
+    let first = editor.delegate(&brief(&json!([write("a.txt", "a\n"), wait])), &json!({}))?;
+    editor.event(&first, "launched")?;
+    let second = editor.delegate(&brief(&json!([write("b.txt", "b\n")])), &json!({}))?;
+    let status = editor.status(&second)?;
+    assert_eq!(status["state"], "queued", "{status:#}");
+    let why = "waits for its turn: 1 jobs run at once ([limits] running-jobs)";
+    assert_eq!(status["activity"], why);
+    let listed = editor.run("status", &json!({}))?;
+    assert!(listed.to_string().contains(why), "{listed:#}");
+    fs::write(&go, "")?;
+    for job in [first, second] {
+        assert_eq!(editor.until(&job, "finished")?["outcome"], "succeeded");
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! A canary for each kind of secret that a job has, and every place where pactify tells or keeps anything.
+//!
+//! The values look like nothing, so that no pattern helps: only knowing them does.
+
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use pactify_tests::agent::{brief, write};
+use pactify_tests::editor::{Editor, configure, pid, use_scripted_agent};
+use pactify_tests::rendezvous;
+use pactify_tests::sandbox::Sandbox;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+/// In a variable that is let through, in a provider's header, in the login.
+const VARIABLE: &str = "himbeer eis mit sahne";
+const HEADER: &str = "zitronen sorbet ohne alles";
+const LOGIN: &str = "pflaumen kuchen vom blech";
+const CANARIES: [&str; 3] = [VARIABLE, HEADER, LOGIN];
+
+#[test]
+fn no_secret_of_a_job_is_in_any_sink() -> Result<()> {
+    let mut sandbox = Sandbox::new()?;
+    let codex = use_scripted_agent(&sandbox, &[])?;
+    let settings = format!(
+        r#"
+[harnesses.codex]
+executable = {:?}
+environment = ["SPECIAL"]
+[harnesses.codex.config]
+model_provider = "gateway"
+[harnesses.codex.config.model_providers.gateway]
+name = "gateway"
+base_url = "http://127.0.0.1:9/v1"
+requires_openai_auth = true
+http_headers = {{ X-Tenant = "{HEADER}" }}
+"#,
+        codex.display().to_string()
+    );
+    configure(&sandbox, &settings)?;
+    sandbox.set("SPECIAL", VARIABLE);
+    sandbox.set("PACTIFY_LOG", "trace");
+    fs::create_dir(sandbox.home().join(".codex"))?;
+    let login = json!({"tokens": {"access_token": LOGIN, "refresh_token": LOGIN}}).to_string();
+    fs::write(sandbox.home().join(".codex/auth.json"), login)?;
+
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    // The agent finds all of them, and says them wherever it can. Their values are not in its brief.
+    let find = "echo \"$SPECIAL\"; cat \"$CODEX_HOME/config.toml\" \"$CODEX_HOME/auth.json\"";
+    let said = sandbox.root().join("said");
+    let ended = sandbox.root().join("go");
+    let repeat = format!("({find}) | tee {} >&2; ({find})", said.display());
+    let wait = json!({"waitFor": [ended.display().to_string(), 60.0]});
+    let steps =
+        json!([{"run": repeat}, write("a.txt", "a\n"), wait, {"run": format!("{find}; exit 3")}, {"say": "Done."}]);
+    let job = editor.delegate(&brief(&steps), &json!({}))?;
+    editor.event(&job, "filesTouched")?;
+    let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
+    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    let mut sinks: Vec<(String, String)> = Vec::new();
+    for (name, process) in [("agent", agent), ("host", host)] {
+        sinks.push((format!("argv of the {name}"), command_line(process)?));
+    }
+    fs::write(&ended, "")?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(status["outcome"], "succeeded", "{status:#}");
+    let found = fs::read_to_string(&said)?;
+    assert!(CANARIES.iter().all(|canary| found.contains(canary)), "they are there to be told: {found}");
+
+    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+    assert!(events.to_string().matches("[redacted]").count() >= 3, "it did say them: {events:#}");
+    sinks.push(("status".to_owned(), status.to_string()));
+    sinks.push(("events".to_owned(), events.to_string()));
+    for (verb, argument) in [
+        ("debugReport", json!({})),
+        ("doctor", json!({})),
+        ("harnesses", json!({})),
+        ("diffPreview", json!({"jobId": job, "format": "patch"})),
+        ("export", json!({"jobId": job, "as": "patch"})),
+    ] {
+        sinks.push((verb.to_owned(), editor.run(verb, &argument)?.to_string()));
+    }
+    for message in editor.client().drain() {
+        sinks.push(("a notification".to_owned(), message.to_string()));
+    }
+    sinks.push(("the server's standard error".to_owned(), editor.client().stderr()));
+    // What the job itself is given is what the secrets are for: its settings, and its home.
+    let folder = sandbox.pactify_home().join("jobs").join(&job);
+    let given = [folder.join("job.json"), folder.join("home/config.toml")];
+    for path in super::hostile::files_below(&sandbox.pactify_home())? {
+        if !given.contains(&path) {
+            sinks.push((path.display().to_string(), String::from_utf8_lossy(&fs::read(&path)?).into_owned()));
+        }
+    }
+    for (log, says_something) in [("wire.log", true), ("host.log", false), ("events.jsonl", true), ("logs/", true)] {
+        let is_there = |(name, text): &(String, String)| name.contains(log) && (!text.is_empty() || !says_something);
+        assert!(sinks.iter().any(is_there), "{log} is among them");
+    }
+    for (name, text) in &sinks {
+        for canary in CANARIES {
+            assert!(!text.contains(canary), "{canary:?} in {name}: {text}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_secret_is_in_no_sink_of_a_job_that_is_repaired() -> Result<()> {
+    let mut sandbox = Sandbox::new()?;
+    let codex = use_scripted_agent(&sandbox, &[])?;
+    let executable = codex.display().to_string();
+    configure(&sandbox, &format!("[harnesses.codex]\nexecutable = {executable:?}\nenvironment = [\"SPECIAL\"]\n"))?;
+    sandbox.set("SPECIAL", VARIABLE);
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let steps = json!([{"run": "echo \"$SPECIAL\""}, write("a.txt", "a\n"), "hang"]);
+    let job = editor.delegate(&brief(&steps), &json!({}))?;
+    editor.event(&job, "filesTouched")?;
+    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    kill_process(host, Signal::KILL)?;
+    assert!(rendezvous::ends(host, std::time::Duration::from_secs(10))?);
+    editor.run("cancel", &json!({"jobId": job}))?;
+    let told: Value = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+    assert!(told.to_string().contains("[redacted]"), "{told:#}");
+    for path in super::hostile::files_below(&sandbox.pactify_home())? {
+        let text = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
+        assert!(!text.contains(VARIABLE), "{}", path.display());
+    }
+    Ok(())
+}
+
+/// The command line of a process.
+fn command_line(process: Pid) -> Result<String> {
+    let path = format!("/proc/{}/cmdline", process.as_raw_nonzero());
+    Ok(String::from_utf8_lossy(&fs::read(&path).with_context(|| format!("no {path}"))?).into_owned())
+}
