@@ -199,6 +199,11 @@ impl Settings {
         Self::resolve(raw)
     }
 
+    /// Whether the person's configuration says anything about the harness `name`.
+    pub fn configures(&self, name: &HarnessName) -> bool {
+        self.harnesses.contains_key(name)
+    }
+
     /// The settings of the harness `name`.
     pub fn harness_settings(&self, name: &HarnessName) -> HarnessSettings {
         self.harnesses.get(name).cloned().unwrap_or_default()

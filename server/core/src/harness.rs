@@ -53,6 +53,11 @@ pub trait Harness: Send + Sync {
         &["--version"]
     }
 
+    /// The versions that it was tested with, each one or the start of some (`0.171`); none where that is not known.
+    fn tested_versions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Reads the version out of that command's standard output.
     fn parse_version(&self, stdout: &str) -> Option<String>;
 

@@ -12,6 +12,7 @@ pub mod brief;
 pub mod change;
 pub mod config;
 pub mod display;
+pub mod doctor;
 pub mod failure;
 pub mod fingerprint;
 pub mod harness;

@@ -45,7 +45,7 @@ pub use self::error::ApplyError;
 pub use self::intent::{ApplyId, ParseApplyIdError, StageHome};
 pub use self::lock::RepositoryLock;
 pub use self::observe::{Current, current, observe};
-pub use self::recover::{Recovered, finished, forget, forget_of, is_left, recover};
+pub use self::recover::{Recovered, finished, forget, forget_of, interrupted, is_left, recover};
 pub use self::rollback::RolledBack;
 pub use self::undo::{Undone, undo, undone};
 

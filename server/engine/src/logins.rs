@@ -182,6 +182,13 @@ impl Logins {
         Ok(found)
     }
 
+    /// Whether the job's link to the login is as it was made.
+    pub(crate) fn is_linked(&self, using: &Use) -> bool {
+        let home = self.store.jobs().join(using.job.as_str()).join("home");
+        let found = left::find(&home, &using.link, &using.leads_to, using.below.as_deref(), MAX_BYTES);
+        found == Found::Nothing
+    }
+
     /// Puts a quarantined login where it belongs; what stands there goes to the quarantine, and its id is returned.
     pub(crate) fn restore(&self, id: &str, at: Timestamp) -> Result<(AbsPath, Option<String>), LoginError> {
         let quarantine = Quarantine::open(&self.store)?;

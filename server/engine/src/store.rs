@@ -115,6 +115,20 @@ impl Store {
         Draft::begin(self, id)
     }
 
+    /// The names directly below PACTIFY_HOME to which others have rights.
+    pub fn open_to_others(&self) -> Result<Vec<String>, StoreError> {
+        let home = &self.shared.home;
+        let mut open = Vec::new();
+        for name in home.names()? {
+            let mode = Mode::from_raw_mode(home.lookup(&name)?.map_or(0, |stat| stat.st_mode));
+            if mode.intersects(Mode::RWXG | Mode::RWXO) {
+                open.push(name);
+            }
+        }
+        open.sort();
+        Ok(open)
+    }
+
     /// Where pactify keeps a login of its own for a harness; it need not be there.
     pub fn kept(&self, harness: &HarnessName) -> AbsPath {
         self.home().join(Area::Kept.name()).join(harness.as_str())

@@ -4,6 +4,7 @@ mod bases;
 mod cli;
 mod clients;
 mod codex;
+mod doctor;
 mod editors;
 mod hostile;
 mod hosts;

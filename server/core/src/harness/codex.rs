@@ -42,6 +42,10 @@ impl Harness for Codex {
         "npm install -g @openai/codex"
     }
 
+    fn tested_versions(&self) -> &'static [&'static str] {
+        &[TESTED_VERSION]
+    }
+
     fn parse_version(&self, stdout: &str) -> Option<String> {
         let version = stdout.lines().find_map(|line| line.trim().strip_prefix("codex-cli "))?.trim();
         let numbers = version.split(['-', '+']).next().unwrap_or_default();

@@ -222,7 +222,7 @@ pub(super) enum Progress {
 }
 
 impl Progress {
-    fn extension(self) -> &'static str {
+    pub(super) fn extension(self) -> &'static str {
         match self {
             Self::Intent => "intent",
             Self::Done => "done",

@@ -151,6 +151,36 @@ pub(super) fn recover_with(lock: &RepositoryLock, disk: Disk) -> Result<Vec<Reco
     Ok(recovered)
 }
 
+/// The applies, of every repository, that were cut off and not taken back yet. One that is going on holds its
+/// repository's lock, and is none of them.
+///
+/// # Errors
+/// When the store is out of reach.
+pub fn interrupted(store: &Store) -> Result<Vec<ApplyId>, ApplyError> {
+    let names = store.area(Area::Applies)?.names().map_err(StoreError::from)?;
+    let mut found = Vec::new();
+    for name in names {
+        let stem = name.strip_suffix(Progress::Intent.extension()).and_then(|stem| stem.strip_suffix('.'));
+        let Some(apply) = stem.and_then(|stem| stem.parse::<Transaction>().ok()).map(|it| it.apply().clone()) else {
+            continue;
+        };
+        let repository = store.job(&apply.job).ok().and_then(|job| job.spec().ok()).map(|spec| spec.repository);
+        let lock = repository.map(|repository| RepositoryLock::acquire(store, &repository, Duration::ZERO));
+        let goes_on = match &lock {
+            Some(Err(ApplyError::Busy { .. })) => true,
+            // It may have ended since its name was read.
+            Some(Ok(_)) => store.area(Area::Applies)?.lookup(&name).map_err(StoreError::from)?.is_none(),
+            Some(Err(_)) | None => false,
+        };
+        if !goes_on {
+            found.push(apply);
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
 /// The interrupted applies of the locked repository.
 pub(super) fn pending(records: &Records<'_>, lock: &RepositoryLock) -> Result<Vec<Intent>, ApplyError> {
     let mut pending = Vec::new();

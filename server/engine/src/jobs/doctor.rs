@@ -1,17 +1,24 @@
 //! Looking at everything that jobs depend on, and saying what to do about it.
 //!
-//! Nothing here talks to a provider or changes anything. Each check is a function; adding one is one line.
+//! Nothing here talks to a provider or changes anything. Each check is a function; adding one is one line. What is seen
+//! means is decided by [`pactify_core::doctor`]. [`home`] looks at `PACTIFY_HOME` and at what jobs left there.
 
+mod home;
+
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use pactify_core::harness::{Harness, HarnessSettings};
-use pactify_core::protocol::{DebugReport, DoctorParams, Finding, Findings, HarnessList, HarnessView, Severity};
+use pactify_core::config::Settings;
+use pactify_core::doctor::{self, Usage, failed, ok, warning};
+use pactify_core::harness::{Harness, HarnessName, HarnessSettings};
+use pactify_core::protocol::{DebugReport, DoctorParams, Finding, Findings, HarnessList, HarnessView};
 use pactify_core::redact::Redactor;
 use pactify_core::{Failure, display};
 
 use super::Jobs;
 use super::delegate::unknown_harness;
 use crate::harness::Found;
+use crate::store::Listed;
 use crate::{config, harness, host};
 
 impl Jobs {
@@ -42,12 +49,8 @@ impl Jobs {
         let mut findings = vec![self.check_store(), self.check_configuration(), self.check_git()];
         findings.push(check_namespaces());
         findings.push(self.check_room());
-        for (harness, own) in known {
-            let name = harness.name();
-            if params.harness.as_deref().is_none_or(|wanted| wanted == name.as_str()) {
-                findings.push(finding_of(&*harness, &self.look_at(&*harness, &own)));
-            }
-        }
+        findings.extend(self.check_home());
+        findings.extend(self.check_harnesses(&settings, params.harness.as_deref()));
         findings.sort_by_key(|finding| finding.severity);
         Ok(Findings { findings })
     }
@@ -60,8 +63,7 @@ impl Jobs {
         }
         let mut findings = vec![self.check_store(), self.check_configuration(), self.check_git(), check_namespaces()];
         let settings = config::load(self.env()).unwrap_or_default();
-        let known = settings.known_harnesses();
-        findings.extend(known.iter().map(|(harness, own)| finding_of(&**harness, &self.look_at(&**harness, own))));
+        findings.extend(self.check_harnesses(&settings, None));
         for finding in findings {
             let _ = writeln!(text, "[{:?}] {}: {} {}", finding.severity, finding.id, finding.title, finding.detail);
         }
@@ -74,6 +76,56 @@ impl Jobs {
         let home = self.env().directories().home().to_string();
         let clean = Redactor::new(Vec::new()).redact(&text).replace(&home, "~");
         Ok(DebugReport { text: display::neutral_block(&clean).into_owned() })
+    }
+
+    /// Every harness, or one. Which of them the person uses decides how bad it is that one is not there.
+    fn check_harnesses(&self, settings: &Settings, wanted: Option<&str>) -> Vec<Finding> {
+        let looked: Vec<_> = settings
+            .known_harnesses()
+            .into_iter()
+            .map(|(harness, own)| {
+                let view = self.look_at(&*harness, &own);
+                (harness, view)
+            })
+            .collect();
+        let recent = self.recent_harnesses();
+        let is_there = |view: &HarnessView| view.executable.is_some();
+        let any = looked.iter().any(|(_, view)| is_there(view));
+        let mut findings = Vec::new();
+        for (harness, view) in &looked {
+            let name = harness.name();
+            let asked_for = wanted == Some(name.as_str());
+            if wanted.is_some() && !asked_for {
+                continue;
+            }
+            let is_default = name == settings.harness && (is_there(view) || !any);
+            let used = asked_for || is_default || settings.configures(&name) || recent.contains(&name);
+            findings.push(doctor::harness(&**harness, view, if used { Usage::Used } else { Usage::Unused }));
+        }
+        if !any && wanted.is_none() {
+            let hints: Vec<_> =
+                looked.iter().map(|(harness, view)| (view.name.as_str(), harness.install_hint())).collect();
+            findings.push(doctor::none_installed(hints));
+        } else if wanted.is_none()
+            && let Some((_, view)) =
+                looked.iter().find(|(harness, view)| harness.name() == settings.harness && !is_there(view))
+            && let Some((other, _)) = looked.iter().find(|(_, view)| is_there(view))
+        {
+            let title = format!("jobs go to {} when nobody names a harness, and it is not installed", view.name);
+            findings.push(warning("harness", title, format!("set [defaults] harness = \"{}\"", other.name())));
+        }
+        findings
+    }
+
+    /// The harnesses of the newest jobs.
+    fn recent_harnesses(&self) -> BTreeSet<HarnessName> {
+        const RECENT: usize = 100;
+        let jobs = self.store().list(None, RECENT).map(|page| page.jobs).unwrap_or_default();
+        let names = jobs.into_iter().filter_map(|job| match job {
+            Listed::Job { summary, .. } => Some(summary.harness.clone()),
+            Listed::Newer { .. } | Listed::Damaged { .. } => None,
+        });
+        names.collect()
     }
 
     fn look_at(&self, harness: &dyn Harness, settings: &HarnessSettings) -> HarnessView {
@@ -139,48 +191,8 @@ fn check_namespaces() -> Finding {
     let most = read("/proc/sys/user/max_user_namespaces");
     let restricted = read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");
     if most.as_deref() == Some("0") || restricted.as_deref() == Some("1") {
-        let mut finding = ok("sandbox", "user namespaces are restricted on this machine".to_owned());
-        finding.severity = Severity::Warning;
-        finding.next = "a harness with a sandbox of its own may refuse to run; its preflight will say so".to_owned();
-        return finding;
+        let next = "a harness with a sandbox of its own may refuse to run; its preflight will say so";
+        return warning("sandbox", "user namespaces are restricted on this machine", next);
     }
-    ok("sandbox", "user namespaces are available to sandboxes".to_owned())
-}
-
-fn finding_of(harness: &dyn Harness, view: &HarnessView) -> Finding {
-    let id = format!("harness.{}", view.name);
-    if let Some(failure) = &view.failure {
-        let mut finding = failed(&id, failure);
-        if !view.default {
-            finding.severity = Severity::Warning;
-        }
-        return finding;
-    }
-    let named = match &view.version {
-        Some(version) => format!("{} {version}", view.name),
-        None if harness.version_args().is_empty() => view.name.clone(),
-        None => format!("{} of unknown version", view.name),
-    };
-    let mut finding = ok(&id, named.clone());
-    finding.detail = view.executable.clone().unwrap_or_default();
-    if view.logged_in == Some(false) {
-        finding.severity = Severity::Warning;
-        finding.title = format!("{named}, not logged in");
-        finding.next = format!("log in with {} itself, or configure a provider in [harnesses.{0}]", view.name);
-    }
-    finding
-}
-
-fn ok(id: &str, title: String) -> Finding {
-    Finding { id: id.to_owned(), severity: Severity::Ok, title, detail: String::new(), next: String::new() }
-}
-
-fn failed(id: &str, failure: &Failure) -> Finding {
-    Finding {
-        id: id.to_owned(),
-        severity: Severity::Error,
-        title: failure.message.clone(),
-        detail: failure.code.as_str(),
-        next: failure.next.clone(),
-    }
+    ok("sandbox", "user namespaces are available to sandboxes")
 }

@@ -1,0 +1,152 @@
+//! What a look at the machine means: findings, each with a stable name, how bad it is, and what to do.
+//!
+//! Looking is the engine's work. Only what keeps a person's jobs from running is an error: a harness that nobody uses and
+//! that is not there is none.
+
+use crate::Failure;
+use crate::harness::Harness;
+use crate::protocol::{Finding, HarnessView, Severity};
+
+/// Who uses a harness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// The person configured it, had jobs with it lately, or has no other one to fall back on.
+    Used,
+    /// It is only there to be chosen.
+    Unused,
+}
+
+/// A finding that all is well.
+pub fn ok(id: &str, title: impl Into<String>) -> Finding {
+    Finding {
+        id: id.to_owned(),
+        severity: Severity::Ok,
+        title: title.into(),
+        detail: String::new(),
+        next: String::new(),
+    }
+}
+
+/// A finding that something works less well.
+pub fn warning(id: &str, title: impl Into<String>, next: impl Into<String>) -> Finding {
+    Finding { severity: Severity::Warning, next: next.into(), ..ok(id, title) }
+}
+
+/// A finding that jobs cannot run.
+pub fn failed(id: &str, failure: &Failure) -> Finding {
+    Finding {
+        severity: Severity::Error,
+        detail: failure.code.as_str(),
+        next: failure.next.clone(),
+        ..ok(id, failure.message.clone())
+    }
+}
+
+/// What was seen of one harness.
+pub fn harness(harness: &dyn Harness, view: &HarnessView, usage: Usage) -> Finding {
+    let (id, name) = (format!("harness.{}", view.name), &view.name);
+    if let Some(failure) = &view.failure {
+        let finding = failed(&id, failure);
+        return match (usage, &view.executable) {
+            (Usage::Used, _) => finding,
+            (Usage::Unused, None) => {
+                let next = format!("to use it: {}", harness.install_hint());
+                Finding { next, ..ok(&id, format!("{name} is not installed, and nothing uses it")) }
+            }
+            (Usage::Unused, Some(_)) => Finding { severity: Severity::Warning, ..finding },
+        };
+    }
+    let named = match &view.version {
+        Some(version) => format!("{name} {version}"),
+        None if harness.version_args().is_empty() => name.clone(),
+        None => format!("{name} of unknown version"),
+    };
+    let tested = harness.tested_versions();
+    let is_tested = view.version.as_deref().is_none_or(|version| tested.is_empty() || covers(tested, version));
+    let mut finding = ok(&id, named.clone());
+    finding.detail = view.executable.clone().unwrap_or_default();
+    let severity = if usage == Usage::Used { Severity::Warning } else { Severity::Ok };
+    if view.logged_in == Some(false) {
+        finding.severity = severity;
+        finding.title = format!("{named}, not logged in");
+        finding.next = format!("log in with {name} itself, or configure a provider in [harnesses.{name}]");
+    } else if !is_tested {
+        finding.severity = severity;
+        finding.title = format!("{named}, which this pactify was not tested with");
+        finding.next =
+            format!("it was tested with {name} {}: other versions may say things it does not know", tested.join(", "));
+    }
+    finding
+}
+
+/// What to say where no harness is installed.
+pub fn none_installed<'a>(hints: impl IntoIterator<Item = (&'a str, &'a str)>) -> Finding {
+    let hints: Vec<_> = hints.into_iter().map(|(name, hint)| format!("{name}: {hint}")).collect();
+    Finding {
+        severity: Severity::Error,
+        next: format!("install one of them ({})", hints.join("; ")),
+        ..ok("harness", "no agent CLI is installed")
+    }
+}
+
+/// Whether `version` is one of `tested`, each of which is a version or the start of some: `0.171` covers `0.171.3`.
+fn covers(tested: &[&str], version: &str) -> bool {
+    let starts =
+        |start: &&str| version.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    tested.iter().any(starts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FailureCode;
+    use crate::harness::codex::Codex;
+
+    fn view() -> HarnessView {
+        HarnessView {
+            name: "codex".to_owned(),
+            default: false,
+            executable: Some("/opt/codex".to_owned()),
+            version: Some("0.171.2".to_owned()),
+            access: Vec::new(),
+            sandbox: true,
+            logged_in: Some(true),
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn only_what_a_person_uses_is_as_bad_as_it_is() {
+        use Severity::{Error, Ok, Warning};
+        let failure = Some(Failure::new(FailureCode::HarnessNotFound, "codex is not there", "install it"));
+        let missing = HarnessView { executable: None, version: None, failure: failure.clone(), ..view() };
+        let broken = HarnessView { failure, ..view() };
+        let untested = HarnessView { version: Some("0.1710.0".to_owned()), ..view() };
+        let unknown = HarnessView { version: None, ..view() };
+        let logged_out = HarnessView { logged_in: Some(false), ..view() };
+        for (view, used, unused, says) in [
+            (view(), Ok, Ok, "codex 0.171.2"),
+            (missing, Error, Ok, "codex is not "),
+            (broken, Error, Warning, "codex is not there"),
+            (untested, Warning, Ok, "not tested with"),
+            (unknown, Ok, Ok, "of unknown version"),
+            (logged_out, Warning, Ok, "not logged in"),
+        ] {
+            for (usage, expected) in [(Usage::Used, used), (Usage::Unused, unused)] {
+                let finding = harness(&Codex, &view, usage);
+                assert_eq!(finding.severity, expected, "{usage:?} {finding:?}");
+                assert!(finding.title.contains(says), "{finding:?}");
+                assert!(finding.severity == Ok || !finding.next.is_empty(), "it says what to do: {finding:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_start_of_a_version_covers_whole_numbers_only() {
+        for (version, expected) in
+            [("0.171.0", true), ("0.171", true), ("0.17", false), ("0.1710.0", false), ("1.0.171", false)]
+        {
+            assert_eq!(covers(&["0.171"], version), expected, "{version}");
+        }
+    }
+}

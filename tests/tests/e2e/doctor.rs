@@ -1,0 +1,109 @@
+//! The doctor: the same findings in an editor and a terminal, and which of them are errors.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use pactify_tests::agent::{brief, write};
+use pactify_tests::editor::{Editor, configure, pid, use_scripted_agent};
+use pactify_tests::rendezvous;
+use pactify_tests::running::Ended;
+use pactify_tests::sandbox::Sandbox;
+use rustix::process::{Signal, kill_process};
+use serde_json::{Value, json};
+
+fn doctor(sandbox: &Sandbox, more: &[&str]) -> Result<Ended> {
+    let arguments = [&["sub", "doctor", "--json"], more].concat();
+    sandbox.start("pactify", &arguments, b"")?.wait(Duration::from_secs(60))
+}
+
+/// The findings of this name.
+fn named<'a>(findings: &'a Value, id: &str) -> Vec<&'a Value> {
+    let all = findings["findings"].as_array().into_iter().flatten();
+    all.filter(|finding| finding["id"] == id).collect()
+}
+
+#[test]
+fn a_machine_that_is_in_order_has_no_error_and_says_the_same_everywhere() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let told = editor.run("doctor", &json!({}))?;
+    for id in ["store", "home", "configuration", "git", "jobs", "applies", "harness.codex"] {
+        assert_eq!(named(&told, id).len(), 1, "{id}: {told:#}");
+        assert_ne!(named(&told, id)[0]["severity"], "error", "{id}: {told:#}");
+    }
+    let ended = doctor(&sandbox, &[])?;
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let printed: Value = serde_json::from_str(&ended.stdout)?;
+    let ids = |told: &Value| -> Vec<Value> {
+        told["findings"].as_array().into_iter().flatten().map(|finding| finding["id"].clone()).collect()
+    };
+    assert_eq!(ids(&printed), ids(&told));
+    Ok(())
+}
+
+#[test]
+fn with_no_harness_installed_people_are_told_what_to_install() -> Result<()> {
+    let mut sandbox = Sandbox::new()?;
+    sandbox.set("PATH", "/usr/bin:/bin");
+    sandbox.set("SHELL", "/bin/false");
+    let ended = doctor(&sandbox, &[])?;
+    assert_eq!(ended.code(), 1, "{}", ended.stdout);
+    let told: Value = serde_json::from_str(&ended.stdout)?;
+    let finding = named(&told, "harness")[0];
+    assert_eq!((&finding["severity"], &finding["title"]), (&json!("error"), &json!("no agent CLI is installed")));
+    assert!(finding["next"].to_string().contains("npm install -g @openai/codex"), "{finding:#}");
+
+    // One that is there and not the default is enough to run jobs, and the doctor says how to choose it.
+    configure(&sandbox, "[harnesses.mine]\ncommand = \"/bin/cat\"\n")?;
+    let ended = doctor(&sandbox, &[])?;
+    assert_eq!(ended.code(), 0, "{}", ended.stdout);
+    let told: Value = serde_json::from_str(&ended.stdout)?;
+    assert_eq!(named(&told, "harness.codex")[0]["severity"], "ok", "{told:#}");
+    assert!(named(&told, "harness")[0]["next"].to_string().contains("mine"), "{told:#}");
+    assert_eq!(doctor(&sandbox, &["codex"])?.code(), 1, "who asks for it wants to use it");
+    Ok(())
+}
+
+#[test]
+fn what_jobs_left_is_found_and_each_finding_says_what_to_do() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    fs::create_dir(sandbox.home().join(".codex"))?;
+    fs::write(sandbox.home().join(".codex/auth.json"), r#"{"tokens":{"refresh_token":"r1"}}"#)?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), "hang"])), &json!({}))?;
+    editor.event(&job, "filesTouched")?;
+    let told = editor.run("doctor", &json!({}))?;
+    assert_eq!(named(&told, "logins.unsettled"), Vec::<&Value>::new(), "the job runs: {told:#}");
+
+    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    kill_process(host, Signal::KILL)?;
+    assert!(rendezvous::ends(host, Duration::from_secs(10))?);
+    let home = sandbox.pactify_home();
+    fs::set_permissions(home.join("jobs"), fs::Permissions::from_mode(0o755))?;
+    fs::create_dir_all(home.join("applies"))?;
+    fs::write(home.join(format!("applies/{job}.1.intent")), "")?;
+    let told = editor.run("doctor", &json!({}))?;
+    for (id, says) in
+        [("home", "jobs"), ("jobs.lost", job.as_str()), ("applies", job.as_str()), ("logins.unsettled", "auth.json")]
+    {
+        let finding = named(&told, id).first().copied().with_context(|| format!("no {id}: {told:#}"))?;
+        assert_eq!(finding["severity"], "warning", "{finding:#}");
+        assert!(finding["title"].to_string().contains(says), "{finding:#}");
+        assert!(!finding["next"].to_string().is_empty(), "{finding:#}");
+    }
+    fs::remove_file(home.join(format!("applies/{job}.1.intent")))?;
+    editor.run("cancel", &json!({"jobId": job}))?;
+    let told = editor.run("doctor", &json!({}))?;
+    for id in ["jobs.lost", "logins.unsettled"] {
+        assert_eq!(named(&told, id), Vec::<&Value>::new(), "what it said to do helped: {told:#}");
+    }
+    Ok(())
+}
