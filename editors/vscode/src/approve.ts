@@ -1,4 +1,4 @@
-// Approve: the person reads what a repository wants to run, and decides once about exactly this text.
+// Approve: the person reads what a repository or a brief wants to run, and decides once about exactly this text.
 
 import * as vscode from "vscode";
 import type { Approval } from "./protocol";
@@ -19,8 +19,12 @@ export async function approving<T>(server: Server, work: () => Promise<T>): Prom
 
 async function decide(server: Server, { kind, repository, text }: Approval): Promise<boolean> {
   const [allow, deny] = ["Allow This Command", "Run Jobs Without It"];
+  const question =
+    kind === "setup"
+      ? "The repository wants to run a command in each new tree, with your rights."
+      : "The brief wants its result verified by running this, with your rights.";
   const answer = await vscode.window.showWarningMessage(
-    "The repository wants to run a command in each new tree, with your rights.",
+    question,
     { modal: true, detail: `${vscode.Uri.parse(repository).fsPath}\n\n${text}` },
     allow,
     deny,

@@ -62,7 +62,9 @@ export interface Approval {
 /** What an approval is about. */
 export type ApprovalKind =
   /** The command that makes a tree ready. */
-  | "setup";
+  | "setup"
+  /** The commands that a result has to pass, one a line. */
+  | "verify";
 
 /** Argument of `pactify.approve`. */
 export interface ApproveParams {
@@ -238,6 +240,16 @@ export interface DelegateParams {
   model?: string;
   /** How the tree is separated from the checkout. */
   isolation?: Isolation;
+  /**
+   * Whether a read-only job looks around in the checkout itself: at ignored files, and at what is not committed.
+   * Anything that changes there meanwhile fails it.
+   */
+  inPlace?: boolean;
+  /**
+   * The commands that the result of a write job has to pass, instead of those that the configuration and the brief
+   * name; none when it is empty.
+   */
+  verify?: string[];
   /** Who answers what the harness of a write job asks for; the configured default when absent. */
   permissions?: Policy;
   /** Seconds from launch to end. */
@@ -252,7 +264,7 @@ export interface Delegated {
   jobId: string;
   /** Its state: `queued`, unless its host was quick. */
   state: SeenState;
-  /** Where its tree will be. */
+  /** Where it will work: its tree, or the checkout. */
   worktree: string;
   /** What the person should know at once: what of the uncommitted changes is part of the job, for one. */
   notices: string[];
@@ -415,6 +427,7 @@ export type FailureCode =
   | "overLimit"
   | "noResult"
   | "readOnlyViolated"
+  | "verificationFailed"
   | "jobNotFound"
   | "wrongState"
   | "requestNotOpen"
@@ -577,6 +590,8 @@ export interface JobDetail {
   model?: string;
   /** Whether it may change files. */
   access: Access;
+  /** Whether it looks around in the checkout itself: then it has no tree and no result. */
+  inPlace?: boolean;
   /** The checkout that results are applied to, as a `file:` URI. */
   repository: string;
   /** What its tree started as. */
@@ -621,6 +636,12 @@ export interface JobDetail {
   changeSet?: string;
   /** The agent's last words. */
   finalMessage?: string;
+  /** How the result fared in its verification, command by command up to the first that failed. */
+  verification?: VerificationView[];
+  /** What was not as it was in the checkout after a job that looked around there, whoever changed it. */
+  checkoutChanges?: string[];
+  /** How many more there were. */
+  checkoutChangesMore?: number;
   /** Every open permission request, oldest first. */
   requests?: WaitingView[];
   /** What went wrong, if something did. */
@@ -689,6 +710,8 @@ export interface JobSummary {
   model?: string;
   /** Whether it may change files. */
   access: Access;
+  /** Whether it looks around in the checkout itself: then it has no tree and no result. */
+  inPlace?: boolean;
   /** The checkout that results are applied to, as a `file:` URI. */
   repository: string;
   /** What its tree started as. */
@@ -1056,6 +1079,18 @@ export interface Usage {
   outputTokens: number;
   /** In US dollars, where the harness says so. */
   cost?: number;
+}
+
+/** One verification command that ended. */
+export interface VerificationView {
+  /** The command. */
+  command: string;
+  /** Whether it ended as it should. */
+  passed: boolean;
+  /** Its exit code, where there is one. */
+  exitCode?: number;
+  /** The end of its output. */
+  tail?: string;
 }
 
 /** An open permission request. */

@@ -1,13 +1,15 @@
 //! The brief: what a person asks of an agent.
 //!
-//! A bounded, non-empty text with a title for lists. A brief is never interpreted as a
-//! command, and has no front matter.
+//! A bounded, non-empty text with a title for lists. A brief is never interpreted as a command. It may begin with front
+//! matter, TOML between two lines `+++`, that proposes how its result is verified ([`crate::job::verify`]); the harness
+//! is told all of it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::display;
+use crate::job::verify;
 
 /// The longest brief, in bytes. A longer one belongs in a file of the repository that the brief names.
 pub const MAX_BYTES: usize = 256 * 1024;
@@ -16,6 +18,14 @@ pub const MAX_BYTES: usize = 256 * 1024;
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Brief(String);
+
+/// What a brief says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct FrontMatter {
+    /// The commands that the result has to pass.
+    pub verify: Vec<String>,
+}
 
 /// Why a text is not a brief.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +45,7 @@ impl Brief {
     /// Takes the text as it is, trailing white space included.
     pub fn new(text: impl Into<String>) -> Result<Self, BriefError> {
         let text = text.into();
-        if text.trim().is_empty() {
+        if split(&text).1.trim().is_empty() {
             return Err(BriefError::Empty);
         }
         if text.len() > MAX_BYTES {
@@ -52,10 +62,29 @@ impl Brief {
         &self.0
     }
 
+    /// What it says about itself, checked.
+    ///
+    /// # Errors
+    /// A reason, for front matter that cannot be read: a word that is not understood must not be lost.
+    pub fn front_matter(&self) -> Result<FrontMatter, String> {
+        let Some(text) = split(&self.0).0 else { return Ok(FrontMatter::default()) };
+        let matter: FrontMatter = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        Ok(FrontMatter { verify: verify::check(&matter.verify).map_err(|why| format!("verify: {why}"))? })
+    }
+
     /// Its first line without Markdown heading marks, for lists: at most 72 characters.
     pub fn title(&self) -> String {
-        display::headline(self.0.trim_start().trim_start_matches(['#', ' ']), 72)
+        display::headline(split(&self.0).1.trim_start().trim_start_matches(['#', ' ']), 72)
     }
+}
+
+/// The front matter, if there is any, and what follows it.
+fn split(text: &str) -> (Option<&str>, &str) {
+    let matter = text.strip_prefix("+++\n").and_then(|rest| {
+        let (matter, body) = rest.split_once("\n+++").or_else(|| Some(("", rest.strip_prefix("+++")?)))?;
+        Some((Some(matter), body.strip_prefix('\n').or_else(|| body.is_empty().then_some(""))?))
+    });
+    matter.unwrap_or((None, text))
 }
 
 /// Its size: whatever prints a value that holds a brief must not print what the person wrote.
@@ -92,6 +121,26 @@ mod tests {
     #[test]
     fn printing_it_does_not_tell_it() {
         assert_eq!(format!("{:?}", Brief::new("Fix the secret thing").unwrap()), "Brief(20 bytes)");
+    }
+
+    #[test]
+    fn front_matter_proposes_a_verification_and_nothing_else() {
+        let matter = |text: &str| Brief::new(text).unwrap().front_matter();
+        let verify =
+            |commands: &[&str]| FrontMatter { verify: commands.iter().map(|text| (*text).to_owned()).collect() };
+        assert_eq!(matter("+++\nverify = [\"make\", \" \"]\n+++\n# Fix\n").unwrap(), verify(&["make"]));
+        for plain in ["Fix", "--- a\n+++ b\n", "+++\nverify = [\"make\"]\nFix", "++++\nFix", "+++\n+++\nFix"] {
+            assert_eq!(matter(plain).unwrap(), FrontMatter::default(), "{plain}");
+        }
+        for (broken, named) in [
+            ("+++\nverfy = [\"make\"]\n+++\nFix", "verfy"),
+            ("+++\nverify = 1\n+++\nFix", "invalid type"),
+            ("+++\nverify = [\"a\\nb\"]\n+++\nFix", "one line"),
+        ] {
+            assert!(matter(broken).unwrap_err().contains(named), "{broken}");
+        }
+        assert_eq!(Brief::new("+++\nverify = []\n+++\n\n# Fix it\n").unwrap().title(), "Fix it");
+        assert_eq!(Brief::new("+++\nverify = []\n+++\n \n"), Err(BriefError::Empty));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::harness::own::{self, RawOwn, RawProtocol};
 use crate::harness::{Harness, HarnessName, HarnessSettings, cli, registry};
 use crate::job::access::Access;
 use crate::job::outcome::Ceilings;
-use crate::job::{BaseKind, Isolation, Limits, RepositoryRecord, setup};
+use crate::job::{BaseKind, Isolation, Limits, RepositoryRecord, setup, verify};
 use crate::lfs::LfsPolicy;
 use crate::permission::Policy;
 use crate::{AbsPath, Failure, FailureCode};
@@ -24,6 +24,9 @@ const FREE_BYTES: u64 = 1 << 30;
 
 /// How long a setup may take where nobody says otherwise: 15 minutes.
 const SETUP_SECONDS: u64 = 900;
+
+/// How long one verification command may take where nobody says otherwise: 15 minutes.
+const VERIFY_SECONDS: u64 = 900;
 
 /// How long a permission request waits for a person where nobody says otherwise: 10 minutes.
 const ANSWER_SECONDS: u64 = 600;
@@ -75,6 +78,8 @@ pub struct RawLimits {
     pub stall_seconds: Option<u64>,
     /// Seconds that the command which sets a tree up may take: 900 when absent.
     pub setup_seconds: Option<u64>,
+    /// Seconds that each command which verifies a result may take: 900 when absent.
+    pub verify_seconds: Option<u64>,
     /// Seconds for which a permission request waits for an answer, then it is denied: 600 when absent.
     pub answer_seconds: Option<u64>,
     /// Jobs that run at once; others queue. The number of cores when absent.
@@ -146,6 +151,8 @@ pub struct RawRepository {
     pub setup: Option<String>,
     /// What a tree holds for files in Git LFS: `contents` or `pointers`.
     pub lfs: Option<LfsPolicy>,
+    /// The commands that each result has to pass.
+    pub verify: Vec<String>,
 }
 
 /// What the person wants for one repository.
@@ -155,6 +162,8 @@ pub struct RepositorySettings {
     pub setup: Option<String>,
     /// What a tree holds for files in Git LFS.
     pub lfs: LfsPolicy,
+    /// The commands that each result has to pass.
+    pub verify: Vec<String>,
 }
 
 /// The configuration in use: everything present and checked.
@@ -174,6 +183,8 @@ pub struct Settings {
     pub lfs: LfsPolicy,
     /// How long the command that sets a tree up may take, in seconds.
     pub setup_seconds: u64,
+    /// How long one verification command may take, in seconds.
+    pub verify_seconds: u64,
     /// Who answers what a write job's harness asks for.
     pub permissions: Policy,
     /// How long a permission request waits for an answer, in seconds of the machine being awake.
@@ -235,8 +246,8 @@ impl Settings {
     pub fn repository(&self, repository: &RepositoryRecord) -> RepositorySettings {
         let main = repository.common_dir.as_path().parent().and_then(|parent| AbsPath::new(parent).ok());
         let found = self.repositories.get(&repository.worktree).or_else(|| self.repositories.get(&main?));
-        let RawRepository { setup, lfs } = found.cloned().unwrap_or_default();
-        RepositorySettings { setup, lfs: lfs.unwrap_or(self.lfs) }
+        let RawRepository { setup, lfs, verify } = found.cloned().unwrap_or_default();
+        RepositorySettings { setup, lfs: lfs.unwrap_or(self.lfs), verify }
     }
 
     fn resolve(raw: RawConfig) -> Result<Self, Failure> {
@@ -260,6 +271,9 @@ impl Settings {
         if raw.limits.setup_seconds == Some(0) {
             return Err(invalid("[limits] setup-seconds: 0 would let no setup finish"));
         }
+        if raw.limits.verify_seconds == Some(0) {
+            return Err(invalid("[limits] verify-seconds: 0 would let no verification finish"));
+        }
         if raw.limits.answer_seconds == Some(0) {
             return Err(invalid("[limits] answer-seconds: 0 would deny every request before anybody sees it"));
         }
@@ -281,6 +295,7 @@ impl Settings {
             limits,
             lfs: raw.defaults.lfs.unwrap_or_default(),
             setup_seconds: raw.limits.setup_seconds.unwrap_or(SETUP_SECONDS),
+            verify_seconds: raw.limits.verify_seconds.unwrap_or(VERIFY_SECONDS),
             permissions: raw.defaults.permissions.unwrap_or_default(),
             answer_seconds: raw.limits.answer_seconds.unwrap_or(ANSWER_SECONDS),
             running_jobs: raw.limits.running_jobs,
@@ -304,6 +319,7 @@ impl Default for Settings {
             limits: Limits::default(),
             lfs: LfsPolicy::default(),
             setup_seconds: SETUP_SECONDS,
+            verify_seconds: VERIFY_SECONDS,
             permissions: Policy::default(),
             answer_seconds: ANSWER_SECONDS,
             running_jobs: None,
@@ -357,7 +373,8 @@ fn repository((path, raw): (String, RawRepository)) -> Result<(AbsPath, RawRepos
     let key = AbsPath::new(&path).map_err(|error| invalid(format!("[repositories.{path:?}]: {error}")))?;
     let checked = raw.setup.as_deref().map(setup::check).transpose();
     let setup = checked.map_err(|why| invalid(format!("[repositories.{path:?}] setup: {why}")))?;
-    Ok((key, RawRepository { setup: setup.map(Option::unwrap_or_default), ..raw }))
+    let verify = verify::check(&raw.verify).map_err(|why| invalid(format!("[repositories.{path:?}] verify: {why}")))?;
+    Ok((key, RawRepository { setup: setup.map(Option::unwrap_or_default), verify, ..raw }))
 }
 
 impl RawHarness {
@@ -433,161 +450,4 @@ fn invalid(message: impl Into<String>) -> Failure {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_empty_file_is_the_default_configuration() {
-        let settings = Settings::parse("").unwrap();
-        assert_eq!(settings.harness.as_str(), "codex");
-        assert_eq!(settings.limits, Limits { total_seconds: 3600, stall_seconds: 600 });
-        assert_eq!(settings, Settings::default());
-    }
-
-    #[test]
-    fn a_gateway_is_a_few_lines() {
-        let settings = Settings::parse(
-            r#"
-            [harnesses.codex]
-            model = "gpt-5.5"
-            environment = ["GATEWAY_KEY"]
-            [harnesses.codex.config]
-            model_provider = "gateway"
-            [harnesses.codex.config.model_providers.gateway]
-            base_url = "https://llm.example.com/v1"
-            env_key = "GATEWAY_KEY"
-            "#,
-        )
-        .unwrap();
-        let codex = settings.harness_settings(&settings.harness);
-        assert_eq!(codex.environment, ["GATEWAY_KEY"]);
-        assert_eq!(codex.config["model_provider"].as_str(), Some("gateway"));
-        let recorded = serde_json::to_string(&codex).unwrap();
-        assert_eq!(serde_json::from_str::<HarnessSettings>(&recorded).unwrap(), codex);
-    }
-
-    #[test]
-    fn a_repository_has_settings_in_all_its_checkouts() {
-        let text = "[defaults]\nlfs = \"pointers\"\n[repositories.\"/r\"]\nsetup = \" npm ci \"\n\
-            [repositories.\"/linked\"]\nlfs = \"contents\"\n[repositories.\"/none\"]\nsetup = \"\"";
-        let settings = Settings::parse(text).unwrap();
-        let path = |path: &str| AbsPath::new(path).unwrap();
-        for (worktree, common, setup, lfs) in [
-            ("/r", "/r/.git", Some("npm ci"), LfsPolicy::Pointers),
-            ("/elsewhere", "/r/.git", Some("npm ci"), LfsPolicy::Pointers),
-            ("/linked", "/r/.git", None, LfsPolicy::Contents),
-            ("/none", "/none/.git", Some(""), LfsPolicy::Pointers),
-            ("/other", "/other/.git", None, LfsPolicy::Pointers),
-        ] {
-            let common_dir = path(common);
-            let record = RepositoryRecord {
-                worktree: path(worktree),
-                git_dir: common_dir.clone(),
-                common_dir,
-                prefix: String::new(),
-            };
-            let expected = RepositorySettings { setup: setup.map(str::to_owned), lfs };
-            assert_eq!(settings.repository(&record), expected, "{worktree}");
-        }
-    }
-
-    #[test]
-    fn a_person_adds_a_program_of_their_own() {
-        let text = r#"
-            [defaults]
-            harness = "mine"
-            [harnesses.mine]
-            command = "my-agent"
-            args = ["--cd", "{root}", "--lang={lang}", "{prompt}"]
-            read-only-args = ["--plan", "{prompt}"]
-            resume-args = ["--resume", "{session}"]
-            env = { MY_AGENT_HOME = "/opt/agent" }
-            environment = ["MY_KEY"]
-            protocol = "cli"
-            output = "jsonl"
-            "#;
-        let settings = Settings::parse(text).unwrap().speaking("de_DE.UTF-8");
-        let names: Vec<_> = settings.known_harnesses().iter().map(|(harness, _)| harness.name().to_string()).collect();
-        assert_eq!(names, ["codex", "mine"].map(str::to_owned));
-        let mine = settings.harness_settings(&settings.harness);
-        assert_eq!(mine.own.as_ref().unwrap().lang, "de");
-        let found = registry::find(&settings.harness, &mine).unwrap();
-        assert_eq!(found.modes(), [Access::Write, Access::ReadOnly]);
-        let recorded = serde_json::to_string(&mine).unwrap();
-        assert_eq!(serde_json::from_str::<HarnessSettings>(&recorded).unwrap(), mine, "{recorded}");
-    }
-
-    #[test]
-    fn a_person_adds_an_agent_that_speaks_acp() {
-        let text =
-            "[harnesses.gemini]\ncommand = \"gemini\"\nargs = [\"--acp\"]\nprotocol = \"acp\"\nmodel = \"pro\"\n";
-        for (more, modes) in [
-            ("", &[Access::Write][..]),
-            ("read-only-mode = \"plan\"", &[Access::Write, Access::ReadOnly]),
-            ("read-only-args = [\"--acp\", \"--plan\"]", &[Access::Write, Access::ReadOnly]),
-        ] {
-            let settings = Settings::parse(&format!("{text}{more}")).unwrap();
-            let name: HarnessName = "gemini".parse().unwrap();
-            let gemini = settings.harness_settings(&name);
-            assert_eq!(gemini.model.as_deref(), Some("pro"));
-            let found = registry::find(&name, &gemini).unwrap();
-            assert_eq!((found.modes(), found.can_ask()), (modes, true), "{more}");
-            let recorded = serde_json::to_string(&gemini).unwrap();
-            assert_eq!(serde_json::from_str::<HarnessSettings>(&recorded).unwrap(), gemini, "{recorded}");
-        }
-    }
-
-    #[test]
-    fn mistakes_in_a_program_of_ones_own_are_named() {
-        for (keys, named) in [
-            ("", "\"mine\" is not a harness of this build (codex)"),
-            ("environment = [\"X\"]", "needs a `command`"),
-            ("args = []", "needs a `command`"),
-            ("command = \"./agent\"", "command: ./agent is not absolute"),
-            ("command = \"agent\"\nmodel = \"m\"", "model: this key belongs"),
-            ("command = \"agent\"\nexecutable = \"/x\"", "executable: this key belongs"),
-            ("command = \"agent\"\nconfig.x = 1", "config: this key belongs"),
-            ("command = \"agent\"\nargs = [\"{promt}\"]", "args: {promt} is no placeholder"),
-            ("command = \"agent\"\nargs = [\"{session}\"]", "args: {session} belongs into `resume-args`"),
-            ("command = \"agent\"\nresume-args = [\"-c\"]", "resume-args: {session} must be among them"),
-            ("command = \"agent\"\nresume-args = [\"{session}\"]", "output = \"jsonl\""),
-            ("command = \"agent\"\nenv = { GIT_DIR = \"/x\" }", "env: GIT_DIR steers git"),
-            ("command = \"agent\"\nenv = { \"A=B\" = \"\" }", "env: \"A=B\" is not a variable"),
-            ("command = \"agent\"\nprotocol = \"telnet\"", "telnet"),
-            ("command = \"agent\"\noutput = \"xml\"", "xml"),
-            ("command = \"agent\"\nmode = \"ask\"", "mode: a program of this `protocol` has no such key"),
-            ("command = \"agent\"\nprotocol = \"acp\"\noutput = \"text\"", "output: a program of this"),
-            ("command = \"agent\"\nprotocol = \"acp\"\nargs = [\"{prompt}\"]", "args: brief and session"),
-        ] {
-            let failure = Settings::parse(&format!("[harnesses.mine]\n{keys}")).unwrap_err();
-            assert!(failure.message.contains(named), "{keys}: {}", failure.message);
-        }
-        let failure = Settings::parse("[harnesses.codex]\ncommand = \"mine\"").unwrap_err();
-        assert!(failure.message.contains("codex is built in"), "{}", failure.message);
-    }
-
-    #[test]
-    fn mistakes_are_named() {
-        for (text, named) in [
-            ("limts = 1", "limts"),
-            ("[limits]\ntotal-seconds = 0", "0 seconds"),
-            ("[limits]\nrunning-jobs = 0", "running-jobs"),
-            ("[defaults]\nharness = \"codx\"", "codx"),
-            ("[harnesses.codex]\nexecutable = \"codex\"", "codex is not absolute"),
-            ("[harnesses.codex]\nenvironment = [\"A=B\"]", "A=B"),
-            ("[harnesses.\"../x\"]", "../x"),
-            ("[limits]\nsetup-seconds = 0", "setup-seconds"),
-            ("[limits]\nanswer-seconds = 0", "answer-seconds"),
-            ("[limits]\nmax-tokens = 0", "max-tokens"),
-            ("[limits]\nmax-cost = 0.0", "max-cost"),
-            ("[limits]\nmax-cost = nan", "max-cost"),
-            ("[defaults]\npermissions = \"yolo\"", "yolo"),
-            ("[repositories.here]\nsetup = \"x\"", "here is not absolute"),
-            ("[repositories.\"/r\"]\nsetup = \"a\\u0007\"", "cannot be seen"),
-            ("[defaults]\nlfs = \"some\"", "some"),
-        ] {
-            let failure = Settings::parse(text).unwrap_err();
-            assert!(failure.message.contains(named), "{text}: {}", failure.message);
-        }
-    }
-}
+mod tests;

@@ -165,6 +165,7 @@ pub enum FailureCode {
     OverLimit,
     NoResult,
     ReadOnlyViolated,
+    VerificationFailed,
     JobNotFound,
     WrongState,
     RequestNotOpen,
@@ -216,6 +217,7 @@ impl FailureCode {
             | C::ProviderUnreachable
             | C::QuotaExceeded
             | C::NoResult
+            | C::VerificationFailed
             | C::LaunchFailed
             | C::WorktreeCreateFailed
             | C::SetupFailed

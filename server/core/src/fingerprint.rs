@@ -9,6 +9,7 @@
 //! and what pactify has there itself ([`is_ours`]). How files are read and put back is the engine's.
 
 pub mod config;
+pub mod index;
 pub mod refs;
 pub mod weigh;
 

@@ -8,6 +8,7 @@ pub mod event;
 pub mod outcome;
 pub mod setup;
 pub mod state;
+pub mod verify;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::permission::Policy;
 use crate::{AbsPath, JobId, ObjectId};
 use access::Access;
 use setup::Setup;
+use verify::Check;
 
 /// The version of `job.json` that this build writes.
 pub const SPEC_FORMAT: u32 = 1;
@@ -55,6 +57,9 @@ pub struct JobSpec {
     pub model: Option<String>,
     /// Whether it may change files.
     pub access: Access,
+    /// What it works in.
+    #[serde(default)]
+    pub place: Place,
     /// How its tree is separated from the checkout.
     pub isolation: Isolation,
     /// Where it works from.
@@ -67,6 +72,9 @@ pub struct JobSpec {
     /// The command that makes its tree ready, and whether that may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Setup>,
+    /// The commands that its result has to pass, and whether they may run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verify: Vec<Check>,
     /// Who answers what its harness asks for.
     #[serde(default)]
     pub permissions: Policy,
@@ -133,6 +141,17 @@ pub enum BaseKind {
     WorkingTree,
     /// Those with the unsaved text of open editors.
     Buffers,
+}
+
+/// What a job works in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Place {
+    /// A tree of its own, which pactify makes and removes.
+    #[default]
+    Tree,
+    /// The person's checkout, which it may only look at, and which pactify neither makes, changes nor removes.
+    Checkout,
 }
 
 /// How a job's tree is separated from the checkout.

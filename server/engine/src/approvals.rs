@@ -72,6 +72,7 @@ impl Subject {
     fn file_name(&self) -> String {
         let kind = match self.kind {
             ApprovalKind::Setup => "setup",
+            ApprovalKind::Verify => "verify",
         };
         let repository = self.repository.as_path().as_os_str().as_encoded_bytes();
         format!("{kind}-{}.json", sha256_of(&[repository, b"\0", self.text.as_bytes()].concat()))

@@ -6,6 +6,7 @@
 //! [`control`] is there to ask it to stop. [`attempt`] is what it does from beginning to end.
 
 mod attempt;
+mod command;
 pub(crate) mod control;
 mod deadlines;
 mod drive;
@@ -13,6 +14,7 @@ mod entry;
 mod error;
 mod evidence;
 mod files;
+mod guard;
 mod launch;
 mod leftovers;
 mod lines;
@@ -22,6 +24,7 @@ mod setup;
 mod slots;
 mod space;
 mod turn;
+mod verify;
 mod watch;
 mod wire;
 
@@ -49,6 +52,7 @@ use self::wire::WireLog;
 use crate::causes::with_causes;
 use crate::disk::{Dir, Open};
 use crate::env::Env;
+use crate::fingerprint::Checkout;
 use crate::job_dir::{JobDir, JobLock, names, socket};
 use crate::journal::Journal;
 use crate::process::{EnvPolicy, ProcessIdentity, reap};
@@ -76,6 +80,8 @@ pub(crate) struct Host {
     leftovers: Vec<String>,
     /// What the job shares with the person, as it was before anything ran.
     watched: Option<SharedState>,
+    /// The checkout in which it looks around, as it was before anything ran.
+    guarded: Option<Checkout>,
     cancel: Cancel,
     sender: mpsc::Sender<Event>,
     inbox: mpsc::Receiver<Event>,
@@ -115,6 +121,7 @@ impl Host {
             wire: WireLog::to(wire),
             leftovers: Vec::new(),
             watched: None,
+            guarded: None,
             cancel: Cancel::No,
             sender,
             inbox,

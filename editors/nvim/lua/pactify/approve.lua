@@ -1,4 +1,4 @@
--- Approve: the person reads what a repository wants to run, and decides once about exactly this text.
+-- Approve: the person reads what a repository or a brief wants to run, and decides once about exactly this text.
 
 local client = require('pactify.client')
 local protocol = require('pactify.protocol')
@@ -9,10 +9,9 @@ local M = {}
 ---@param approval pactify.Approval
 ---@param go_on fun()
 local function decide(approval, go_on)
-  local question = ('%s wants to run this in each new tree, with your rights:\n\n%s\n'):format(
-    vim.uri_to_fname(approval.repository),
-    approval.text
-  )
+  local wants = approval.kind == 'setup' and '%s wants to run this in each new tree, with your rights:\n\n%s\n'
+    or 'The brief for %s wants its result verified by running this, with your rights:\n\n%s\n'
+  local question = wants:format(vim.uri_to_fname(approval.repository), approval.text)
   local answer = vim.fn.confirm(question, '&Allow\n&Run jobs without it\n&Nothing', 3, 'Warning')
   if answer ~= 1 and answer ~= 2 then
     return

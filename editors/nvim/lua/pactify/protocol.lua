@@ -39,6 +39,7 @@ local M = {}
 --- What an approval is about.
 ---@alias pactify.ApprovalKind
 ---| 'setup' # The command that makes a tree ready.
+---| 'verify' # The commands that a result has to pass, one a line.
 
 --- Argument of `pactify.approve`.
 ---@class pactify.ApproveParams
@@ -139,6 +140,8 @@ local M = {}
 ---@field repository? string A `file:` URI in the repository: the only workspace folder when absent.
 ---@field model? string The model to ask for.
 ---@field isolation? pactify.Isolation How the tree is separated from the checkout.
+---@field inPlace? boolean Whether a read-only job looks around in the checkout itself: at ignored files, and at what is not committed. Anything that changes there meanwhile fails it.
+---@field verify? string[] The commands that the result of a write job has to pass, instead of those that the configuration and the brief name; none when it is empty.
 ---@field permissions? pactify.Policy Who answers what the harness of a write job asks for; the configured default when absent.
 ---@field timeoutSeconds? integer Seconds from launch to end.
 ---@field stallSeconds? integer Seconds without a sign of life.
@@ -147,7 +150,7 @@ local M = {}
 ---@class pactify.Delegated
 ---@field jobId string The new job.
 ---@field state pactify.SeenState Its state: `queued`, unless its host was quick.
----@field worktree string Where its tree will be.
+---@field worktree string Where it will work: its tree, or the checkout.
 ---@field notices string[] What the person should know at once: what of the uncommitted changes is part of the job, for one.
 
 --- What became of a job's result.
@@ -258,6 +261,7 @@ local M = {}
 ---| 'overLimit'
 ---| 'noResult'
 ---| 'readOnlyViolated'
+---| 'verificationFailed'
 ---| 'jobNotFound'
 ---| 'wrongState'
 ---| 'requestNotOpen'
@@ -356,6 +360,7 @@ local M = {}
 ---@field harness string The harness.
 ---@field model? string The model that the harness says it uses, or else the one asked for.
 ---@field access pactify.Access Whether it may change files.
+---@field inPlace? boolean Whether it looks around in the checkout itself: then it has no tree and no result.
 ---@field repository string The checkout that results are applied to, as a `file:` URI.
 ---@field base pactify.BaseView What its tree started as.
 ---@field state pactify.SeenState Where it stands.
@@ -378,6 +383,9 @@ local M = {}
 ---@field attempt? integer The latest attempt's number.
 ---@field changeSet? string The name of the captured result; an apply must repeat it.
 ---@field finalMessage? string The agent's last words.
+---@field verification? pactify.VerificationView[] How the result fared in its verification, command by command up to the first that failed.
+---@field checkoutChanges? string[] What was not as it was in the checkout after a job that looked around there, whoever changed it.
+---@field checkoutChangesMore? integer How many more there were.
 ---@field requests? pactify.WaitingView[] Every open permission request, oldest first.
 ---@field error? pactify.Failure What went wrong, if something did.
 ---@field outside? pactify.OutsideChange[] What changed outside its tree while it ran, whoever did it: worst first.
@@ -418,6 +426,7 @@ local M = {}
 ---@field harness string The harness.
 ---@field model? string The model that the harness says it uses, or else the one asked for.
 ---@field access pactify.Access Whether it may change files.
+---@field inPlace? boolean Whether it looks around in the checkout itself: then it has no tree and no result.
 ---@field repository string The checkout that results are applied to, as a `file:` URI.
 ---@field base pactify.BaseView What its tree started as.
 ---@field state pactify.SeenState Where it stands.
@@ -638,6 +647,13 @@ local M = {}
 ---@field cachedInputTokens integer Of those, read from the provider's cache.
 ---@field outputTokens integer Tokens received, reasoning included.
 ---@field cost? number In US dollars, where the harness says so.
+
+--- One verification command that ended.
+---@class pactify.VerificationView
+---@field command string The command.
+---@field passed boolean Whether it ended as it should.
+---@field exitCode? integer Its exit code, where there is one.
+---@field tail? string The end of its output.
 
 --- An open permission request.
 ---@class pactify.WaitingView

@@ -183,6 +183,37 @@ pub enum Known {
     },
     /// The verification commands run.
     VerificationStarted,
+    /// One of them ended. (A cancel in the middle of one leaves none.)
+    Verified {
+        /// The command.
+        command: String,
+        /// Whether it ended as it should.
+        passed: bool,
+        /// Its exit code, where there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i64>,
+        /// The end of its output, bounded and redacted.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        tail: String,
+    },
+    /// The checkout in which a read-only job will look around was looked at, before anything of the attempt ran.
+    CheckoutGuarded {
+        /// Which directory it is.
+        checkout: CheckoutRecord,
+        /// The digest of the record.
+        digest: String,
+    },
+    /// It was looked at again, when everything was dead.
+    CheckoutCompared {
+        /// The attempt that the record is of: this one, or the one that a recovery repairs.
+        of: AttemptNo,
+        /// What is not as it was, whoever changed it, bounded.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed: Vec<String>,
+        /// How many more there are.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        more: u64,
+    },
     /// The attempt is over. The first one of an attempt wins.
     AttemptEnded {
         /// How it ended.
@@ -273,6 +304,8 @@ impl Known {
                 [request, title].into_iter().chain(options).collect()
             }
             Self::PermissionAnswered { request, option } => [request].into_iter().chain(option).collect(),
+            Self::Verified { command, tail, .. } => vec![command, tail],
+            Self::CheckoutCompared { changed, .. } => changed.iter_mut().collect(),
             Self::Swept { survivors, .. } => survivors.iter_mut().collect(),
             Self::AttemptEnded { failure, final_message, .. } => {
                 let failure = failure.iter_mut().flat_map(|failure| [&mut failure.message, &mut failure.next]);
@@ -291,6 +324,7 @@ impl Known {
             | Self::HarnessExited { .. }
             | Self::Captured { .. }
             | Self::VerificationStarted
+            | Self::CheckoutGuarded { .. }
             | Self::Applied { .. }
             | Self::Undone { .. }
             | Self::OutsideRecorded { .. }
@@ -373,6 +407,19 @@ pub struct TreeRecord {
     pub inode: u64,
     /// How it is separated from the checkout.
     pub isolation: Isolation,
+}
+
+/// The person's checkout, as the place of a read-only job, named so that another directory cannot be taken for it. It is no
+/// [`TreeRecord`], and none can be made of it: what removes, captures or applies trees has nothing to take hold of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckoutRecord {
+    /// Where it is.
+    pub path: AbsPath,
+    /// The device it lies on.
+    pub device: u64,
+    /// Its inode there.
+    pub inode: u64,
 }
 
 /// What a capture found.

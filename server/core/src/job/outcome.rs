@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access::Access;
 use super::event::Usage;
+use crate::display::headline;
 use crate::{Failure, FailureCode};
 
 /// How an attempt ended.
@@ -132,8 +133,13 @@ pub struct Observed {
     pub own_failure: Option<Failure>,
     /// What the driver says.
     pub verdict: Verdict,
-    /// How many changes the capture found; `None` when nothing was captured.
+    /// How many changes the capture found; `None` when nothing was captured. Of a job that looked around in the checkout: 0
+    /// once that was compared.
     pub changes: Option<u64>,
+    /// What is not as it was in the checkout in which it looked around.
+    pub violation: Option<Failure>,
+    /// What speaks against the result by its verification.
+    pub verification: Option<Failure>,
 }
 
 /// The outcome, and what to tell the person when it is not a success.
@@ -141,7 +147,10 @@ pub struct Observed {
 /// A violated read-only promise outranks everything: it must never be hidden by a cancel or a time-out. A person's
 /// cancel outranks a deadline, and both outrank what the dying harness said.
 pub fn conclude(observed: Observed) -> (Outcome, Option<Failure>) {
-    let Observed { access, cancelled, deadline, own_failure, verdict, changes } = observed;
+    let Observed { access, cancelled, deadline, own_failure, verdict, changes, violation, verification } = observed;
+    if violation.is_some() {
+        return (Outcome::ReadOnlyViolated, violation);
+    }
     if access == Access::ReadOnly && changes.is_some_and(|count| count > 0) {
         return (Outcome::ReadOnlyViolated, Some(violated(changes.unwrap_or_default())));
     }
@@ -166,8 +175,37 @@ pub fn conclude(observed: Observed) -> (Outcome, Option<Failure>) {
         (Verdict::Silent, ..) => (Outcome::NoResult, Some(no_result())),
         (Verdict::Completed, _, None) => (Outcome::Failed, Some(Failure::internal("the result was not captured"))),
         (Verdict::Completed, Access::Write, Some(0)) => (Outcome::NoChanges, None),
-        (Verdict::Completed, ..) => (Outcome::Succeeded, None),
+        (Verdict::Completed, ..) => match verification {
+            Some(failure) => (Outcome::VerificationFailed, Some(failure)),
+            None => (Outcome::Succeeded, None),
+        },
     }
+}
+
+/// How many changes of a checkout a sentence names.
+const NAMED: usize = 5;
+
+/// The checkout in which a read-only job looked around is not as it was.
+pub fn checkout_changed(changed: &[String], more: u64) -> Failure {
+    let mut named: Vec<String> = changed.iter().take(NAMED).map(|change| headline(change, 160)).collect();
+    let more = more + changed.len().saturating_sub(NAMED) as u64;
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    Failure::new(
+        FailureCode::ReadOnlyViolated,
+        format!("the job was to look around in your checkout only, which is not as it was: {}", named.join("; ")),
+        "whoever made these changes, the job or you: look at them with `pactify sub show`, since nothing was taken back",
+    )
+}
+
+/// Whether it is as it was cannot be told, which counts as much.
+pub fn checkout_unknown(why: &str) -> Failure {
+    Failure::new(
+        FailureCode::ReadOnlyViolated,
+        format!("the job was to look around in your checkout only, and whether that is as it was is not known: {why}"),
+        "look at your checkout with `git status`; without `--in-place` a job looks at a tree of its own",
+    )
 }
 
 fn violated(changes: u64) -> Failure {
@@ -227,6 +265,8 @@ mod tests {
             own_failure: None,
             verdict: Verdict::Completed,
             changes: Some(1),
+            violation: None,
+            verification: None,
         }
     }
 
@@ -252,6 +292,13 @@ mod tests {
             ),
             (Observed { verdict: Verdict::Silent, ..observed() }, Outcome::NoResult),
             (Observed { changes: None, ..observed() }, Outcome::Failed),
+            (Observed { verification: Some(broken()), ..observed() }, Outcome::VerificationFailed),
+            (Observed { verification: Some(broken()), cancelled: true, ..observed() }, Outcome::Cancelled),
+            (Observed { violation: Some(broken()), cancelled: true, ..observed() }, Outcome::ReadOnlyViolated),
+            (
+                Observed { violation: Some(broken()), own_failure: Some(broken()), ..observed() },
+                Outcome::ReadOnlyViolated,
+            ),
         ];
         for (observed, expected) in cases {
             let shown = format!("{observed:?}");
@@ -273,6 +320,14 @@ mod tests {
         ] {
             assert_eq!(ceilings.passed(used), expected, "{ceilings:?} {used:?}");
         }
+    }
+
+    #[test]
+    fn a_changed_checkout_is_told_in_bounds() {
+        let many: Vec<String> = (0..9).map(|number| format!("file{number}: is new")).collect();
+        let failure = checkout_changed(&many, 3);
+        assert!(failure.message.ends_with("file3: is new; file4: is new; 7 more"), "{}", failure.message);
+        assert!(failure.next.contains("the job or you"), "{}", failure.next);
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub enum Decision {
 pub enum ApprovalKind {
     /// The command that makes a tree ready.
     Setup,
+    /// The commands that a result has to pass, one a line.
+    Verify,
 }
 
 /// A question that only the person can answer.

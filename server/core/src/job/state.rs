@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::event::{
-    AttemptReason, HostRecord, Known, PlanStatus, ProcessRecord, Record, ResultRecord, TreeRecord, Usage,
+    AttemptReason, CheckoutRecord, HostRecord, Known, PlanStatus, ProcessRecord, Record, ResultRecord, TreeRecord,
+    Usage,
 };
 use super::outcome::{Deadline, Disposition, Outcome};
 use crate::fingerprint::{OutsideChange, Weight};
@@ -82,6 +83,14 @@ pub struct JobState {
     pub tree: Option<TreeRecord>,
     /// What the latest attempt shares with the person, as it was before the attempt; `None` once that was compared.
     pub watched: Option<Watched>,
+    /// The checkout in which the latest attempt looks around, as it was before; `None` once that was compared.
+    pub guarded: Option<Guarded>,
+    /// What was not as it was in the checkout after the latest attempt that looked around there.
+    pub checkout_changes: Vec<String>,
+    /// How many more there were.
+    pub checkout_changes_more: u64,
+    /// How the newest result fared in its verification, command by command.
+    pub verification: Vec<Verification>,
     /// What changed outside the tree, an entry for each attempt in which something did.
     pub outside: Vec<OutsideSeen>,
     /// The ids of changes outside that were put back.
@@ -107,6 +116,32 @@ pub struct Watched {
     pub of: AttemptNo,
     /// The record's digest.
     pub digest: String,
+}
+
+/// A record of the checkout in which an attempt looks around.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guarded {
+    /// The attempt.
+    pub of: AttemptNo,
+    /// Which directory it is.
+    pub checkout: CheckoutRecord,
+    /// The record's digest.
+    pub digest: String,
+    /// The boot in which it was made: times of another one cannot be compared with it.
+    pub boot_id: String,
+}
+
+/// How one verification command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verification {
+    /// The command.
+    pub command: String,
+    /// Whether it ended as it should.
+    pub passed: bool,
+    /// Its exit code, where there is one.
+    pub exit_code: Option<i64>,
+    /// The end of its output.
+    pub tail: String,
 }
 
 /// What changed outside the tree while an attempt ran.
@@ -366,6 +401,7 @@ impl JobState {
             Known::TreeReady { tree } => self.tree = Some(tree.clone()),
             Known::Launched { .. } => self.started_at = self.started_at.or(Some(record.at)),
             Known::Captured { result } => {
+                self.verification.clear();
                 let new = self.result.as_ref() != Some(result);
                 self.result = Some(result.clone());
                 if new {
@@ -378,7 +414,18 @@ impl JobState {
                 // What still runs can still write: whoever ends it compares.
                 if failure.as_ref().is_none_or(|failure| failure.code != FailureCode::ProcessesSurvived) {
                     self.watched = None;
+                    self.guarded = None;
                 }
+            }
+            Known::VerificationStarted | Known::Verified { .. } => self.note_verification(known),
+            Known::CheckoutGuarded { checkout, digest } => {
+                let boot = self.attempt.as_ref().map(|attempt| attempt.host.process.boot_id.clone());
+                let (digest, boot_id) = (digest.clone(), boot.unwrap_or_default());
+                self.guarded = Some(Guarded { of: record.attempt, checkout: checkout.clone(), digest, boot_id });
+            }
+            Known::CheckoutCompared { changed, more, .. } => {
+                self.guarded = None;
+                (self.checkout_changes, self.checkout_changes_more) = (changed.clone(), *more);
             }
             Known::Applied { apply, complete, accepted, paths, .. } => {
                 self.applies = self.applies.max(*apply);
@@ -420,6 +467,18 @@ impl JobState {
                     self.activity = Some(activity);
                 }
             }
+        }
+    }
+}
+
+impl JobState {
+    fn note_verification(&mut self, known: &Known) {
+        if let Known::Verified { command, passed, exit_code, tail } = known {
+            let (command, tail, passed, exit_code) = (command.clone(), tail.clone(), *passed, *exit_code);
+            self.verification.push(Verification { command, passed, exit_code, tail });
+        } else {
+            self.verification.clear();
+            self.activity = activity(known);
         }
     }
 }
@@ -494,6 +553,9 @@ fn trigger(known: &Known) -> Trigger {
         | Known::CancelRequested
         | Known::DeadlinePassed { .. }
         | Known::Swept { .. }
+        | Known::Verified { .. }
+        | Known::CheckoutGuarded { .. }
+        | Known::CheckoutCompared { .. }
         | Known::OutsideRecorded { .. }
         | Known::OutsideChanges { .. }
         | Known::Captured { .. } => Trigger::Report,

@@ -31,6 +31,14 @@ wire! {
         /// How the tree is separated from the checkout.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub isolation: Option<Isolation>,
+        /// Whether a read-only job looks around in the checkout itself: at ignored files, and at what is not committed. Anything
+        /// that changes there meanwhile fails it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub in_place: Option<bool>,
+        /// The commands that the result of a write job has to pass, instead of those that the configuration and the brief
+        /// name; none when it is empty.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub verify: Option<Vec<String>>,
         /// Who answers what the harness of a write job asks for; the configured default when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub permissions: Option<Policy>,
@@ -48,7 +56,7 @@ wire! {
         pub job_id: String,
         /// Its state: `queued`, unless its host was quick.
         pub state: SeenState,
-        /// Where its tree will be.
+        /// Where it will work: its tree, or the checkout.
         pub worktree: String,
         /// What the person should know at once: what of the uncommitted changes is part of the job, for one.
         pub notices: Vec<String>,

@@ -72,6 +72,9 @@ wire! {
         pub model: Option<String>,
         /// Whether it may change files.
         pub access: Access,
+        /// Whether it looks around in the checkout itself: then it has no tree and no result.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub in_place: bool,
         /// The checkout that results are applied to, as a `file:` URI.
         pub repository: String,
         /// What its tree started as.
@@ -142,6 +145,15 @@ wire! {
         /// The agent's last words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub final_message: Option<String>,
+        /// How the result fared in its verification, command by command up to the first that failed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub verification: Vec<VerificationView>,
+        /// What was not as it was in the checkout after a job that looked around there, whoever changed it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub checkout_changes: Vec<String>,
+        /// How many more there were.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub checkout_changes_more: u64,
         /// Every open permission request, oldest first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub requests: Vec<WaitingView>,
@@ -154,6 +166,20 @@ wire! {
         /// What to tell a person, once the job needs no more waiting.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub ending: Option<Ending>,
+    }
+
+    /// One verification command that ended.
+    pub struct VerificationView {
+        /// The command.
+        pub command: String,
+        /// Whether it ended as it should.
+        pub passed: bool,
+        /// Its exit code, where there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub exit_code: Option<i64>,
+        /// The end of its output.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub tail: String,
     }
 
     /// A job's base.

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
-use super::{JobDetail, JobSummary, WaitingView, words};
+use super::{JobDetail, JobSummary, VerificationView, WaitingView, words};
 use crate::AbsPath;
-use crate::display::neutral;
+use crate::display::{neutral, neutral_block};
 use crate::job::JobSpec;
-use crate::job::state::{JobState, SeenState, Waiting};
+use crate::job::state::{JobState, SeenState, Verification, Waiting};
 use crate::permission::PermissionOption;
 
 /// What RFC 3986 leaves unescaped in a path.
@@ -48,6 +48,9 @@ pub fn detail(summary: JobSummary, spec: &JobSpec, state: &JobState) -> JobDetai
         attempt: attempt.map(|attempt| attempt.number.get()),
         change_set: state.result.as_ref().map(|result| result.change_set.to_string()),
         final_message: ended.and_then(|ended| ended.final_message.clone()),
+        verification: state.verification.iter().map(verification).collect(),
+        checkout_changes: state.checkout_changes.clone(),
+        checkout_changes_more: state.checkout_changes_more,
         requests: attempt.into_iter().flat_map(|attempt| &attempt.waiting).map(waiting).collect(),
         error: ended.and_then(|ended| ended.failure.clone()),
         outside: state.outside_changes(),
@@ -57,6 +60,12 @@ pub fn detail(summary: JobSummary, spec: &JobSpec, state: &JobState) -> JobDetai
         detail.ending = Some(words::ending(&detail));
     }
     detail
+}
+
+fn verification(verification: &Verification) -> VerificationView {
+    let Verification { command, passed, exit_code, tail } = verification;
+    let tail = neutral_block(tail).into_owned();
+    VerificationView { command: neutral(command).into_owned(), passed: *passed, exit_code: *exit_code, tail }
 }
 
 /// An open permission request. Its ids are the harness's, and stay what they are; what is shown is neutralised.

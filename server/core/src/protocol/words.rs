@@ -225,6 +225,12 @@ pub fn event(event: &EventView) -> Option<String> {
         }
         Known::Captured { result } => format!("captured {}", totals_line(result.totals)),
         Known::VerificationStarted => "verifies its result".to_owned(),
+        Known::Verified { command, passed, .. } => {
+            format!("{} `{}`", if passed { "passed" } else { "did not pass" }, headline(&command, 200))
+        }
+        Known::CheckoutCompared { changed, more, .. } if !changed.is_empty() => {
+            format!("your checkout is not as it was: {} changes", changed.len() as u64 + more)
+        }
         Known::AttemptEnded { outcome, .. } => format!("ended: {}", self::outcome(outcome)),
         Known::Applied { paths, .. } => format!("applied {} paths", paths.len()),
         Known::Undone { apply, .. } => format!("apply {apply} was undone"),
@@ -237,6 +243,8 @@ pub fn event(event: &EventView) -> Option<String> {
         | Known::CommandOutput { .. }
         | Known::CommandEnded { .. }
         | Known::Usage { .. }
+        | Known::CheckoutGuarded { .. }
+        | Known::CheckoutCompared { .. }
         | Known::OutsideRecorded { .. }
         | Known::Swept { .. } => return None,
     })

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 /// Where times come from.
 #[derive(Debug, Clone)]
@@ -18,8 +19,8 @@ pub enum Clock {
     Manual(ManualClock),
 }
 
-/// A point in time of this boot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A point in time of this boot. Written down, it means nothing after the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
     awake: Duration,
     total: Duration,

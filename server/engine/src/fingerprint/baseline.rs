@@ -8,6 +8,8 @@
 //!
 //! The git directory is [`super::shared`]'s part of a baseline.
 
+mod record;
+
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -133,7 +135,7 @@ impl Times {
 }
 
 impl Baseline {
-    /// Takes the baseline of the checkout at `top`. Its `.git` is left out.
+    /// Takes the baseline of the checkout at `top`. Its git directory is left out; a `.git` that is none is an entry like any other.
     ///
     /// # Errors
     /// When anything could not be looked at.
@@ -254,7 +256,8 @@ impl Arena {
 
 impl Visitor for Arena {
     fn visit(&mut self, path: &[u8], stat: &Statx) -> bool {
-        if self.without_git && path == b".git" {
+        let is_directory = FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory;
+        if self.without_git && is_directory && path == b".git" {
             return false;
         }
         match u32::try_from(self.names.len()) {

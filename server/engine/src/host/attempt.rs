@@ -1,17 +1,20 @@
-//! One attempt, from the tree to the last event: prepare, launch, drive, sweep, capture, conclude.
+//! One attempt, from the tree to the last event: prepare, launch, drive, sweep, capture, verify, conclude.
 //!
 //! Every step's failure becomes part of the outcome; only a journal that cannot be written ends the host without one
 //! (the attempt is then *lost*, and the next recovery repairs it). A result is captured only with the proof that nothing
 //! of the job runs any more.
 
 use pactify_core::harness::Conclusion;
+use pactify_core::job::Place;
+use pactify_core::job::access::Access;
 use pactify_core::job::event::{AttemptReason, Known, ProcessRecord, TreeRecord};
-use pactify_core::job::outcome::{Deadline, Observed, Verdict, conclude};
+use pactify_core::job::outcome::{Deadline, Observed, Outcome, Verdict, conclude};
+use pactify_core::job::state::Phase;
 use pactify_core::{Failure, FailureCode};
 
 use super::drive::{Driven, LEFTOVERS, drive};
-use super::turn::{self, Turn};
-use super::{Host, HostError, leftovers, logins, setup, slots, watch};
+use super::turn::{self, Turn, Workplace};
+use super::{Host, HostError, guard, leftovers, logins, setup, slots, verify, watch};
 use crate::causes::with_causes;
 use crate::git::{Git, Stage};
 use crate::journal::JournalError;
@@ -24,16 +27,35 @@ struct Work {
     deadline: Option<Deadline>,
     failure: Option<Failure>,
     changes: Option<u64>,
+    violation: Option<Failure>,
+    verification: Option<Failure>,
 }
 
 impl Work {
     fn failed(failure: Failure) -> Self {
         let conclusion = Conclusion { verdict: Verdict::Silent, final_message: None };
-        Self { conclusion, deadline: None, failure: Some(failure), changes: None }
+        Self { failure: Some(failure), ..Self::of(conclusion) }
     }
 
     fn not_begun() -> Self {
         Self { failure: None, ..Self::failed(Failure::internal("not begun")) }
+    }
+
+    fn of(conclusion: Conclusion) -> Self {
+        Self { conclusion, deadline: None, failure: None, changes: None, violation: None, verification: None }
+    }
+
+    fn observed(&self, host: &Host) -> Observed {
+        Observed {
+            access: host.spec().access,
+            cancelled: host.cancelled(),
+            deadline: self.deadline,
+            own_failure: self.failure.clone(),
+            verdict: self.conclusion.verdict.clone(),
+            changes: self.changes,
+            violation: self.violation.clone(),
+            verification: self.verification.clone(),
+        }
     }
 }
 
@@ -56,38 +78,75 @@ pub(super) async fn run(host: &mut Host, turn: Turn) -> Result<(), HostError> {
 /// Repairs a job whose host died: sweeps what it left running, captures what it left in its tree.
 pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
     let before = host.state().attempt.clone();
-    let tree = host.state().tree.clone();
+    let left = Left::of(host);
     host.open_attempt(AttemptReason::Recovery)?;
     let (old_host, leader) = match &before {
         None => (None, None),
         Some(attempt) => (Some(&attempt.host.process), attempt.leader.as_ref()),
     };
     let named = |record: Option<&ProcessRecord>| record.and_then(|record| ProcessIdentity::try_from(record).ok());
-    let left = JobTree::left_by(Marker::of(host.job()), named(old_host), named(leader));
-    let dead = host.away(move || left.sweep(LEFTOVERS)).await?;
+    let processes = JobTree::left_by(Marker::of(host.job()), named(old_host), named(leader));
+    let dead = host.away(move || processes.sweep(LEFTOVERS)).await?;
     let mut work = Work::not_begun();
-    let had_tree = tree.is_some();
+    let lost = host_lost(&left);
     match swept(host, dead)? {
         Err(failure) => work.failure = Some(failure),
         Ok(dead) => {
             let dead = logins::end(host, dead).await?;
-            watch::end(host).await?;
-            match tree {
-                // It died while it made the tree: nothing ever ran in there.
-                None => turn::unmake(host).await?,
-                Some(tree) => capture(host, dead, tree, &mut work).await?,
+            match left {
+                Left::Checkout => compare(host, &mut work).await?,
+                Left::Nothing => {
+                    watch::end(host).await?;
+                    turn::unmake(host).await?;
+                }
+                Left::Result => watch::end(host).await?,
+                Left::Tree(tree) => {
+                    watch::end(host).await?;
+                    capture(host, dead, tree, &mut work).await?;
+                }
             }
         }
     }
     // Why there is no result says more than that the host died.
-    work.failure.get_or_insert_with(|| host_lost(had_tree));
+    work.failure.get_or_insert(lost);
     if before.is_some_and(|attempt| attempt.cancel_requested) {
         host.note_cancel();
     }
     end(host, work)
 }
 
+/// What a host that died left to be looked after.
+enum Left {
+    /// It died while it made the tree: nothing ever ran in there.
+    Nothing,
+    /// A tree in which something ran.
+    Tree(TreeRecord),
+    /// A result, captured. What the tree holds by now is not the job's alone: verification ran there.
+    Result,
+    /// The person's checkout, in which something may have run.
+    Checkout,
+}
+
+impl Left {
+    fn of(host: &Host) -> Self {
+        let state = host.state();
+        match (host.spec().place, &state.tree) {
+            (Place::Checkout, _) => Self::Checkout,
+            (Place::Tree, _) if state.phase == Phase::Verifying => Self::Result,
+            (Place::Tree, Some(tree)) => Self::Tree(tree.clone()),
+            (Place::Tree, None) => Self::Nothing,
+        }
+    }
+}
+
 async fn work(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
+    match host.spec().place {
+        Place::Tree => in_tree(host, turn).await,
+        Place::Checkout => in_checkout(host, turn).await,
+    }
+}
+
+async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
     let tree = match turn::tree(host, turn).await? {
         Ok(tree) => tree,
         Err(failure) => return Ok(Work::failed(failure)),
@@ -109,7 +168,7 @@ async fn work(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
         watch::end(host).await?;
         return Ok(Work::not_begun());
     }
-    let running = match turn::start(host, turn).await? {
+    let running = match turn::start(host, turn, &Workplace::Tree(tree.clone())).await? {
         Ok(Some(running)) => running,
         // The setup command ran all the same.
         Ok(None) => {
@@ -124,18 +183,85 @@ async fn work(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
         }
     };
     let Driven { conclusion, deadline, failure, dead } = drive(host, running).await;
-    let mut work = Work { conclusion, deadline, failure, changes: None };
+    let mut work = Work { deadline, failure, ..Work::of(conclusion) };
     match swept(host, dead)? {
         Ok(dead) => {
             let dead = logins::end(host, dead).await?;
             watch::end(host).await?;
-            capture(host, dead, tree, &mut work).await?;
+            capture(host, dead, tree.clone(), &mut work).await?;
+            verify(host, &tree, &mut work).await?;
         }
         Err(failure) => {
             work.failure.get_or_insert(failure);
         }
     }
     Ok(work)
+}
+
+/// A read-only job that looks around in the person's checkout. Nothing is made there, captured from there, or removed there.
+async fn in_checkout(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
+    if let Err(failure) = turn::without_tree(host).await? {
+        return Ok(Work::failed(failure));
+    }
+    if let Err(failure) = watch::begin(host).await? {
+        return Ok(Work::failed(failure));
+    }
+    let checkout = match guard::begin(host).await? {
+        Ok(checkout) => checkout,
+        Err(failure) => {
+            watch::end(host).await?;
+            return Ok(Work::failed(failure));
+        }
+    };
+    let (mut work, dead) = match turn::start(host, turn, &Workplace::Checkout(checkout)).await? {
+        // A check before the launch may have run.
+        Ok(None) => {
+            logins::abandon(host).await?;
+            (Work::not_begun(), None)
+        }
+        Err(failure) => {
+            logins::abandon(host).await?;
+            (Work::failed(failure), None)
+        }
+        Ok(Some(running)) => {
+            let Driven { conclusion, deadline, failure, dead } = drive(host, running).await;
+            (Work { deadline, failure, ..Work::of(conclusion) }, Some(dead))
+        }
+    };
+    match dead.map(|dead| swept(host, dead)).transpose()? {
+        Some(Err(failure)) => {
+            work.failure.get_or_insert(failure);
+        }
+        Some(Ok(dead)) => {
+            logins::end(host, dead).await?;
+            compare(host, &mut work).await?;
+        }
+        None => compare(host, &mut work).await?,
+    }
+    Ok(work)
+}
+
+/// Compares what a job in the checkout shares with the person: all of it.
+async fn compare(host: &mut Host, work: &mut Work) -> Result<(), HostError> {
+    watch::end(host).await?;
+    match guard::end(host).await? {
+        Ok(()) => work.changes = Some(0),
+        Err(violation) => work.violation = Some(violation),
+    }
+    Ok(())
+}
+
+/// Verifies what would be a success of a write job, and nothing else.
+async fn verify(host: &mut Host, tree: &TreeRecord, work: &mut Work) -> Result<(), HostError> {
+    if host.spec().access != Access::Write || conclude(work.observed(host)).0 != Outcome::Succeeded {
+        return Ok(());
+    }
+    match verify::run(host, tree).await? {
+        Ok(()) => {}
+        Err(failure) if failure.code == FailureCode::VerificationFailed => work.verification = Some(failure),
+        Err(failure) => work.failure = Some(failure),
+    }
+    Ok(())
 }
 
 /// Records what a sweep came to.
@@ -197,17 +323,8 @@ async fn capture(host: &mut Host, dead: VerifiedDead, tree: TreeRecord, work: &m
 }
 
 fn end(host: &mut Host, work: Work) -> Result<(), HostError> {
-    let Work { conclusion, deadline, failure, changes } = work;
-    let observed = Observed {
-        access: host.spec().access,
-        cancelled: host.cancelled(),
-        deadline,
-        own_failure: failure,
-        verdict: conclusion.verdict,
-        changes,
-    };
-    let (outcome, failure) = conclude(observed);
-    let final_message = conclusion.final_message;
+    let (outcome, failure) = conclude(work.observed(host));
+    let final_message = work.conclusion.final_message;
     match host.record(Known::AttemptEnded { outcome, failure: failure.clone(), final_message }) {
         // What is kept free for this record is not enough for long last words.
         Err(HostError::Journal(JournalError::NoSpace { .. })) => {
@@ -217,11 +334,12 @@ fn end(host: &mut Host, work: Work) -> Result<(), HostError> {
     }
 }
 
-fn host_lost(had_tree: bool) -> Failure {
-    let next = if had_tree {
-        "what was in its tree is captured: look at it with `pactify sub diff`, or retry the job"
-    } else {
-        "the job had not begun yet: retry it"
+fn host_lost(left: &Left) -> Failure {
+    let next = match left {
+        Left::Tree(_) => "what was in its tree is captured: look at it with `pactify sub diff`, or retry the job",
+        Left::Result => "its result is captured, and was not verified to the end: look at it with `pactify sub diff`",
+        Left::Nothing => "the job had not begun yet: retry it",
+        Left::Checkout => "your checkout was compared with what it was: retry the job",
     };
     Failure::new(FailureCode::HostLost, "the process that ran the job ended before the job did", next)
 }

@@ -282,8 +282,8 @@ impl Loop<'_> {
                     self.part_within(CLOSING);
                 }
                 Step::File(request) => {
-                    let (tree, access) = (self.host.state().tree.as_ref(), self.host.spec().access);
-                    let answer = files::serve(tree, access, &request);
+                    let (root, access) = (files::Root::of(self.host.state()), self.host.spec().access);
+                    let answer = files::serve(root, access, &request);
                     let steps = self.driver.on_file(request.id, answer);
                     self.take(steps);
                 }

@@ -1,4 +1,4 @@
-//! Files of the job's tree that a harness reads and writes through us.
+//! Files of the job's tree that a harness reads and writes through us; in the checkout it reads only.
 //!
 //! The harness works in the same tree meanwhile, so what a name leads to can change between two looks: every step goes
 //! from a directory's descriptor to the next and follows no link, only regular files are opened, and nothing waits. What
@@ -11,7 +11,8 @@ use std::os::fd::OwnedFd;
 use pactify_core::RepoPath;
 use pactify_core::harness::{FileAction, FileAnswer, FileRequest};
 use pactify_core::job::access::Access;
-use pactify_core::job::event::TreeRecord;
+use pactify_core::job::event::{CheckoutRecord, TreeRecord};
+use pactify_core::job::state::JobState;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
@@ -23,6 +24,31 @@ const MAX: u64 = 8 << 20;
 
 /// Where a file is put together before it takes its place.
 const FRESH: &str = ".pactify-write";
+
+/// What the files are below: the very directory that was recorded.
+#[derive(Clone, Copy)]
+pub(super) enum Root<'a> {
+    Tree(&'a TreeRecord),
+    Checkout(&'a CheckoutRecord),
+}
+
+impl<'a> Root<'a> {
+    /// That of the running attempt.
+    pub(super) fn of(state: &'a JobState) -> Option<Self> {
+        let checkout = state.guarded.as_ref().map(|guarded| Self::Checkout(&guarded.checkout));
+        checkout.or_else(|| state.tree.as_ref().map(Self::Tree))
+    }
+
+    fn open(self) -> Result<OwnedFd, Refused> {
+        let checkout = match self {
+            Self::Tree(tree) => return capture::open_recorded(tree).map_err(|_| Refused::Tree),
+            Self::Checkout(checkout) => checkout,
+        };
+        let opened = rustix::fs::open(checkout.path.as_path(), DIRECTORY, Mode::empty()).map_err(|_| Refused::Tree)?;
+        let stat = fstat(&opened)?;
+        if (stat.st_dev, stat.st_ino) == (checkout.device, checkout.inode) { Ok(opened) } else { Err(Refused::Tree) }
+    }
+}
 
 /// Why a file is not handed over, or not written.
 #[derive(Debug, thiserror::Error)]
@@ -46,11 +72,14 @@ enum Refused {
 }
 
 /// Does what `request` asks for, in the tree of a job of this mode.
-pub(super) fn serve(tree: Option<&TreeRecord>, access: Access, request: &FileRequest) -> FileAnswer {
+pub(super) fn serve(root: Option<Root<'_>>, access: Access, request: &FileRequest) -> FileAnswer {
     let done = match &request.action {
-        FileAction::Read => read(tree, &request.path).map(FileAnswer::Contents),
+        FileAction::Read => read(root, &request.path).map(FileAnswer::Contents),
         FileAction::Write(_) if access == Access::ReadOnly => Err(Refused::ReadOnly),
-        FileAction::Write(text) => write(tree, &request.path, text).map(|()| FileAnswer::Written),
+        FileAction::Write(text) => match root {
+            Some(Root::Checkout(_)) => Err(Refused::ReadOnly),
+            Some(Root::Tree(_)) | None => write(root, &request.path, text).map(|()| FileAnswer::Written),
+        },
     };
     match done {
         Ok(answer) => answer,
@@ -59,8 +88,8 @@ pub(super) fn serve(tree: Option<&TreeRecord>, access: Access, request: &FileReq
     }
 }
 
-fn read(tree: Option<&TreeRecord>, path: &RepoPath) -> Result<String, Refused> {
-    let directory = directory_of(tree, path, false)?;
+fn read(root: Option<Root<'_>>, path: &RepoPath) -> Result<String, Refused> {
+    let directory = directory_of(root, path, false)?;
     let name = path.file_name();
     let fd = openat(&directory, name, OFlags::RDONLY | SAFE, Mode::empty()).map_err(|errno| match errno {
         // What an open of a link, a socket or a device without a driver says.
@@ -80,11 +109,11 @@ fn read(tree: Option<&TreeRecord>, path: &RepoPath) -> Result<String, Refused> {
 }
 
 /// Puts a new file into the place of whatever regular file is there: a hard link of it elsewhere keeps its content.
-fn write(tree: Option<&TreeRecord>, path: &RepoPath, text: &str) -> Result<(), Refused> {
+fn write(root: Option<Root<'_>>, path: &RepoPath, text: &str) -> Result<(), Refused> {
     if text.len() as u64 > MAX {
         return Err(Refused::TooLarge);
     }
-    let directory = directory_of(tree, path, true)?;
+    let directory = directory_of(root, path, true)?;
     let name = path.file_name();
     let mode = match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => return Err(Refused::NotRegular),
@@ -109,10 +138,9 @@ fn write(tree: Option<&TreeRecord>, path: &RepoPath, text: &str) -> Result<(), R
     placed
 }
 
-/// The directory that a path is directly below, component by component from the recorded tree.
-fn directory_of(tree: Option<&TreeRecord>, path: &RepoPath, make: bool) -> Result<OwnedFd, Refused> {
-    let tree = tree.ok_or(Refused::Tree)?;
-    let mut directory = capture::open_recorded(tree).map_err(|_| Refused::Tree)?;
+/// The directory that a path is directly below, component by component from the recorded root.
+fn directory_of(root: Option<Root<'_>>, path: &RepoPath, make: bool) -> Result<OwnedFd, Refused> {
+    let mut directory = root.ok_or(Refused::Tree)?.open()?;
     let mut parts: Vec<&[u8]> = path.components().collect();
     parts.pop();
     for part in parts {
@@ -177,7 +205,7 @@ mod tests {
 
         fn ask(&self, path: &str, action: FileAction, access: Access) -> FileAnswer {
             let path = RepoPath::new(path).unwrap();
-            serve(Some(&self.tree), access, &FileRequest { id: 1, path, action })
+            serve(Some(Root::Tree(&self.tree)), access, &FileRequest { id: 1, path, action })
         }
 
         fn read(&self, path: &str) -> FileAnswer {

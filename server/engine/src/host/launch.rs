@@ -15,6 +15,7 @@ use pactify_core::job::event::ExitRecord;
 use pactify_core::{AbsPath, Failure, FailureCode, display};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, symlinkat, unlinkat};
 
+use super::turn::Workplace;
 use crate::causes::with_causes;
 use crate::disk::DIRECTORY;
 use crate::env::Env;
@@ -62,7 +63,7 @@ pub(super) fn prepare(launch: &Launch, roots: &[&AbsPath], environment: &ChildEn
 }
 
 /// The environment of the harness: the person's without what is none of its business, the plan's on top, our mark last.
-pub(super) fn environment(env: &Env, launch: &Launch, marker: &Marker) -> ChildEnv {
+pub(super) fn environment(env: &Env, launch: &Launch, marker: &Marker, workplace: &Workplace) -> ChildEnv {
     let mut environment = EnvPolicy::harness(&launch.keep_env).filter(env.variables());
     for (name, value) in &launch.env {
         environment.set(name, value);
@@ -70,6 +71,10 @@ pub(super) fn environment(env: &Env, launch: &Launch, marker: &Marker) -> ChildE
     if let Some(job) = launch.cwd.as_path().parent() {
         // A tree that loses its `.git` file must not become part of a repository around the store (bug report 25).
         environment.set("GIT_CEILING_DIRECTORIES", job.as_os_str());
+    }
+    if let Workplace::Checkout(_) = workplace {
+        // A `git status` must not refresh the index of the person's checkout.
+        environment.set("GIT_OPTIONAL_LOCKS", "0");
     }
     environment.mark(marker);
     environment

@@ -6,7 +6,7 @@
 use pactify_core::brief::Brief;
 use pactify_core::harness::{Harness, Launch, Places, Request, Resume, registry};
 use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
-use pactify_core::job::event::{Known, TreeRecord, Usage};
+use pactify_core::job::event::{CheckoutRecord, Known, TreeRecord, Usage};
 use pactify_core::job::outcome::over_limit;
 use pactify_core::{AbsPath, Failure, FailureCode};
 
@@ -25,6 +25,37 @@ pub(super) enum Turn {
     First,
     /// One that goes on with another message.
     Further(Brief),
+}
+
+/// Where a turn works. Only a tree can be written to, captured and removed.
+#[derive(Debug)]
+pub(super) enum Workplace {
+    /// A tree of the job's own.
+    Tree(TreeRecord),
+    /// The person's checkout, guarded.
+    Checkout(CheckoutRecord),
+}
+
+impl Workplace {
+    fn path(&self) -> &AbsPath {
+        match self {
+            Self::Tree(tree) => &tree.path,
+            Self::Checkout(checkout) => &checkout.path,
+        }
+    }
+}
+
+/// Room, and the directories of a job that has no tree.
+pub(super) async fn without_tree(host: &mut Host) -> Result<Result<(), Failure>, HostError> {
+    let (home, job, free) = (host.home(), host.dir().clone(), host.settings().free_bytes);
+    host.away(move || -> Result<_, Failure> {
+        space::require(job.path(), free)?;
+        job.dir().ensure_dir("home")?;
+        Trash::open(&home)?.take(&job.tmp())?;
+        job.dir().create_dir("tmp")?;
+        Ok(())
+    })
+    .await
 }
 
 /// The tree of this turn.
@@ -99,7 +130,11 @@ async fn prepare(host: &mut Host) -> Result<Result<TreeRecord, Failure>, HostErr
 }
 
 /// Plans and starts the harness; nothing when a cancel came first.
-pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<Running>, Failure>, HostError> {
+pub(super) async fn start(
+    host: &mut Host,
+    turn: &Turn,
+    workplace: &Workplace,
+) -> Result<Result<Option<Running>, Failure>, HostError> {
     let spec = host.spec().clone();
     let Some(harness) = registry::find(&spec.harness, &spec.settings) else {
         let message = format!("this pactify has no harness called {}", spec.harness);
@@ -115,7 +150,7 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
         Ok(version) => version,
         Err(failure) => return Ok(Err(failure)),
     };
-    let places = harness_places(host, &*harness);
+    let places = harness_places(host, &*harness, workplace);
     let (session, used) = match (turn, &host.state().attempt) {
         (Turn::Further(_), Some(attempt)) => (attempt.session.clone(), attempt.used_before),
         _ => (None, Usage::default()),
@@ -138,7 +173,7 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
         resume: session.as_deref().map(|session| Resume { session, used }),
         version: version.as_deref(),
     };
-    let launch = match plan(&*harness, &request, spec.access) {
+    let launch = match plan(&*harness, &request, workplace, spec.access) {
         Ok(launch) => launch::with_vendor_keys(launch, &*harness),
         Err(failure) => return Ok(Err(failure)),
     };
@@ -147,7 +182,7 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
     if let Err(failure) = logins::begin(host, &harness, &launch).await? {
         return Ok(Err(failure));
     }
-    let environment = launch::environment(host.env(), &launch, &Marker::of(&spec.id));
+    let environment = launch::environment(host.env(), &launch, &Marker::of(&spec.id), workplace);
     let prepared = {
         let (environment, launch) = (environment.clone(), launch.clone());
         let roots = [places.home.clone(), places.tmp.clone()];
@@ -180,18 +215,31 @@ pub(super) async fn start(host: &mut Host, turn: &Turn) -> Result<Result<Option<
     Ok(Ok(Some(running)))
 }
 
-fn harness_places(host: &Host, harness: &dyn Harness) -> Places {
+fn harness_places(host: &Host, harness: &dyn Harness, workplace: &Workplace) -> Places {
     let (job, env) = (host.dir(), host.env());
     let person_state = harness.home_variable().and_then(|name| AbsPath::new(env.variable(name)?).ok());
     let user_home = Some(env.directories().home().clone());
     let kept = host.store.kept(&harness.name());
-    Places { tree: job.tree(), home: job.home(), tmp: job.tmp(), user_home, person_state, kept }
+    Places { tree: workplace.path().clone(), home: job.home(), tmp: job.tmp(), user_home, person_state, kept }
 }
 
-fn plan(harness: &dyn Harness, request: &Request<'_>, access: Access) -> Result<Launch, Failure> {
-    let tree = request.places.tree.clone();
-    Ok(match access {
-        Access::Write => harness.plan_write(request, WriteGrant { tree, network: true })?.into_launch(),
-        Access::ReadOnly => harness.plan_read_only(request, ReadGrant { tree })?.into_launch(),
+/// A write grant is made of a tree, never of a checkout.
+fn plan(
+    harness: &dyn Harness,
+    request: &Request<'_>,
+    workplace: &Workplace,
+    access: Access,
+) -> Result<Launch, Failure> {
+    Ok(match (access, workplace) {
+        (Access::Write, Workplace::Tree(tree)) => {
+            let grant = WriteGrant { tree: tree.path.clone(), network: true };
+            harness.plan_write(request, grant)?.into_launch()
+        }
+        (Access::Write, Workplace::Checkout(_)) => {
+            return Err(Failure::internal("a job that may write was to work in the checkout"));
+        }
+        (Access::ReadOnly, place) => {
+            harness.plan_read_only(request, ReadGrant { tree: place.path().clone() })?.into_launch()
+        }
     })
 }

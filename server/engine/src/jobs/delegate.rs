@@ -7,8 +7,10 @@ use pactify_core::brief::Brief;
 use pactify_core::config::Settings;
 use pactify_core::harness::{Harness, registry};
 use pactify_core::job::access::Access;
+use pactify_core::job::setup::Setup;
 use pactify_core::job::state::SeenState;
-use pactify_core::job::{JobSpec, Limits, SPEC_FORMAT};
+use pactify_core::job::verify::{Check, Source};
+use pactify_core::job::{BaseKind, JobSpec, Limits, Place, RepositoryRecord, SPEC_FORMAT};
 use pactify_core::permission::Policy;
 use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, view};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId};
@@ -16,7 +18,7 @@ use pactify_core::{AbsPath, Failure, FailureCode, JobId};
 use super::base::{self, UnsavedText};
 use super::{Jobs, invalid, local_path};
 use crate::config;
-use crate::git::Snapshot;
+use crate::git::{Examined, Snapshot};
 use crate::harness::{self, Found, Program};
 use crate::host::{self, Errand};
 use crate::process::Marker;
@@ -41,14 +43,20 @@ impl Jobs {
         };
         let access = params.access.unwrap_or(settings.access);
         refuse_mode(&*found, access)?;
-        let base_kind = params.base.unwrap_or(settings.base);
+        let place = place(params, access)?;
+        let base_kind = match place {
+            Place::Tree => params.base.unwrap_or(settings.base),
+            Place::Checkout => BaseKind::Head,
+        };
         let isolation = params.isolation.unwrap_or(settings.isolation);
         base::refuse(base_kind, isolation, unsaved.is_some())?;
         let permissions = permissions(&*found, access, params.permissions, settings.permissions)?;
         let examined = self.git()?.examine(&folder)?;
         let Found { program: Program { executable, interpreter }, search_path, .. } =
             harness::find(self.env(), &*found, &harness_settings, Some(&examined.repository))?;
-        let setup = self.setup(&settings, &examined.repository, &examined.head)?;
+        refuse_store_inside(place, self.store().home(), &examined.repository)?;
+        let mode = Mode { place, access };
+        let (setup, verify) = self.commands(&settings, &examined, mode, &brief, params.verify.as_deref())?;
         let at = self.env().now();
         let id = self.new_id(at)?;
         let limits = Limits {
@@ -70,9 +78,11 @@ impl Jobs {
             settings: harness_settings,
             model: params.model.clone().filter(|model| !model.is_empty()),
             access,
+            place,
             isolation,
             lfs: settings.repository(&examined.repository).lfs,
             setup,
+            verify,
             permissions,
             repository: examined.repository,
             base,
@@ -98,7 +108,11 @@ impl Jobs {
         let examined = self.git()?.examine(&old.repository.worktree)?;
         let Found { program: Program { executable, interpreter }, search_path, .. } =
             harness::find(self.env(), &*harness, &settings, Some(&examined.repository))?;
-        let setup = self.setup(&all, &examined.repository, &examined.head)?;
+        refuse_store_inside(old.place, self.store().home(), &examined.repository)?;
+        let asked: Vec<String> = old.verify.iter().filter(|check| check.from == Source::Person).map(command).collect();
+        let asked = (!asked.is_empty()).then_some(asked);
+        let mode = Mode { place: old.place, access: old.access };
+        let (setup, verify) = self.commands(&all, &examined, mode, &old.brief, asked.as_deref())?;
         let at = self.env().now();
         let id = self.new_id(at)?;
         let draft = self.store().draft(&id)?;
@@ -113,7 +127,8 @@ impl Jobs {
             settings,
             lfs: all.repository(&examined.repository).lfs,
             setup,
-            repository: pactify_core::job::RepositoryRecord { prefix: old.repository.prefix, ..examined.repository },
+            verify,
+            repository: RepositoryRecord { prefix: old.repository.prefix, ..examined.repository },
             base,
             retry_of: Some(old.id),
             written_by: host::VERSION.to_owned(),
@@ -126,12 +141,45 @@ impl Jobs {
     fn create(&self, draft: Draft, spec: &JobSpec, notices: Vec<String>) -> Result<Delegated, Failure> {
         let (job, lock) = draft.create(spec)?;
         host::start(self.env(), lock, Errand::Run)?;
+        let mut said = super::approve::notices(spec.setup.as_ref(), &spec.verify);
+        let worktree = match spec.place {
+            Place::Tree => job.tree(),
+            Place::Checkout => {
+                said.push(IN_PLACE.to_owned());
+                spec.repository.worktree.clone()
+            }
+        };
         Ok(Delegated {
             job_id: spec.id.to_string(),
             state: SeenState::Queued,
-            worktree: view::file_uri(job.tree().as_path()),
-            notices: [super::approve::notices(spec.setup.as_ref()), notices].concat(),
+            worktree: view::file_uri(worktree.as_path()),
+            notices: [said, notices].concat(),
         })
+    }
+
+    /// What runs before and after the harness. Nothing of ours runs in a checkout, and what a read-only job leaves is no
+    /// result that could be verified.
+    fn commands(
+        &self,
+        settings: &Settings,
+        examined: &Examined,
+        mode: Mode,
+        brief: &Brief,
+        asked: Option<&[String]>,
+    ) -> Result<(Option<Setup>, Vec<Check>), Failure> {
+        let Examined { repository, head } = examined;
+        let setup = match mode.place {
+            Place::Tree => self.setup(settings, repository, head)?,
+            Place::Checkout => None,
+        };
+        let verify = match (mode.access, asked) {
+            (Access::Write, asked) => self.verification(settings, repository, brief, asked)?,
+            (Access::ReadOnly, Some([_, ..])) => {
+                return Err(invalid("verify: a read-only job has no result that could be verified"));
+            }
+            (Access::ReadOnly, _) => Vec::new(),
+        };
+        Ok((setup, verify))
     }
 
     fn new_id(&self, at: jiff::Timestamp) -> Result<JobId, Failure> {
@@ -159,6 +207,52 @@ fn brief(source: &BriefSource) -> Result<Brief, Failure> {
 
 fn folder(uri: Option<&str>) -> Result<AbsPath, Failure> {
     local_path("repository", uri.ok_or_else(|| invalid("repository: name a folder of the repository"))?)
+}
+
+/// Where a job works, and what it may do there.
+#[derive(Clone, Copy)]
+struct Mode {
+    place: Place,
+    access: Access,
+}
+
+/// What a person is told of a job in their checkout.
+const IN_PLACE: &str = "the job looks around in your checkout itself: whatever changes there while it runs, by your own hand as well, fails it";
+
+fn command(check: &Check) -> String {
+    check.command.clone()
+}
+
+/// What the job works in. Only a read-only job may look around in the checkout, where it has no tree, and so no base and no
+/// isolation.
+fn place(params: &DelegateParams, access: Access) -> Result<Place, Failure> {
+    if params.in_place != Some(true) {
+        return Ok(Place::Tree);
+    }
+    if access == Access::Write {
+        let next = "say access `readOnly` (`--read-only`), or let it work in a tree of its own";
+        let message = "inPlace: only a read-only job may work in your checkout";
+        return Err(Failure::new(FailureCode::InvalidParams, message, next));
+    }
+    match (params.base, params.isolation) {
+        (Some(_), _) => Err(invalid("base: a job in your checkout sees what is there, and starts from nothing else")),
+        (_, Some(_)) => Err(invalid("isolation: a job in your checkout has no tree that could be isolated")),
+        (None, None) => Ok(Place::Checkout),
+    }
+}
+
+/// Every line of the job's journal would be a change of the checkout.
+fn refuse_store_inside(place: Place, home: &AbsPath, repository: &RepositoryRecord) -> Result<(), Failure> {
+    if place == Place::Tree || !home.as_path().starts_with(repository.worktree.as_path()) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        FailureCode::InvalidParams,
+        format!(
+            "inPlace: PACTIFY_HOME ({home}) lies in the checkout, which would change with every line of the job's record"
+        ),
+        "set PACTIFY_HOME to a directory outside of it, or let the job look at a tree of its own",
+    ))
 }
 
 /// Who answers what the job asks for. A read-only job is granted nothing, so there is nothing to decide.

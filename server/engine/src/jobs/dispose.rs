@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use pactify_core::brief::Brief;
+use pactify_core::job::Place;
 use pactify_core::job::event::Known;
 use pactify_core::job::outcome::Disposition;
 use pactify_core::job::state::{Host, Phase, SeenState};
@@ -53,7 +54,8 @@ impl Jobs {
         let message = Brief::new(params.message.clone()).map_err(|error| invalid(format!("message: {error}")))?;
         let journal = self.own(&job, "resume")?;
         let session = journal.state().attempt.as_ref().and_then(|attempt| attempt.session.as_ref());
-        if session.is_none() || journal.state().tree.is_none() {
+        let is_placed = journal.state().tree.is_some() || journal.spec().place == Place::Checkout;
+        if session.is_none() || !is_placed || journal.state().disposition == Disposition::Discarded {
             let what = if session.is_none() { "its harness named no session" } else { "its tree is gone" };
             return Err(Failure::new(
                 FailureCode::WrongState,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pactify_core::job::Place;
 use pactify_core::job::outcome::Disposition;
 use pactify_core::job::state::{Phase, SeenState};
 use pactify_core::protocol::{
@@ -118,6 +119,10 @@ impl Jobs {
     /// Where the job's tree is.
     pub fn worktree(&self, job: &JobId) -> Result<Worktree, Failure> {
         let snapshot = self.store().state(job)?;
+        if snapshot.spec.place == Place::Checkout {
+            let message = format!("job {job} works in your checkout, and has no tree");
+            return Err(Failure::new(FailureCode::WrongState, message, "look at your checkout"));
+        }
         let tree = snapshot.state.tree.as_ref().ok_or_else(|| {
             let next = "a job has a tree from the moment it runs until it is discarded";
             Failure::new(FailureCode::WrongState, format!("job {job} has no tree"), next)
@@ -182,6 +187,7 @@ fn shown(summary: &Summary, seen: SeenState) -> JobSummary {
         harness: summary.harness.to_string(),
         model: summary.model.clone(),
         access: summary.access,
+        in_place: summary.place == Place::Checkout,
         repository: view::file_uri(summary.repository.worktree.as_path()),
         base: BaseView { kind: summary.base.kind, commit: summary.base.commit.to_string() },
         state: seen,

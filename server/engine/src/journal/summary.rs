@@ -11,7 +11,7 @@ use pactify_core::job::access::Access;
 use pactify_core::job::event::{ResultRecord, Usage};
 use pactify_core::job::outcome::{Disposition, Outcome};
 use pactify_core::job::state::{Host, JobState, Phase, SeenState, Waiting};
-use pactify_core::job::{Base, Isolation, JobSpec, RepositoryRecord};
+use pactify_core::job::{Base, Isolation, JobSpec, Place, RepositoryRecord};
 use pactify_core::{AttemptNo, ChangeSetId, JobId};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,8 @@ pub struct Summary {
     pub model: Option<String>,
     /// Whether it may change files.
     pub access: Access,
+    /// What it works in.
+    pub place: Place,
     /// How its tree is separated.
     pub isolation: Isolation,
     /// Where it works from.
@@ -99,6 +101,7 @@ impl Summary {
             harness: spec.harness.clone(),
             model: model.or_else(|| spec.model.clone()).or_else(|| spec.settings.model.clone()),
             access: spec.access,
+            place: spec.place,
             isolation: spec.isolation,
             repository: spec.repository.clone(),
             base: spec.base.clone(),

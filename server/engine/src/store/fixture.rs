@@ -77,6 +77,8 @@ pub(crate) fn spec(id: &str) -> JobSpec {
         lfs: pactify_core::lfs::LfsPolicy::default(),
         permissions: pactify_core::permission::Policy::default(),
         setup: None,
+        verify: Vec::new(),
+        place: pactify_core::job::Place::Tree,
         limits: Limits::default(),
         retry_of: None,
         written_by: "0.1.0".into(),

@@ -359,6 +359,8 @@ pub(crate) fn spec(id: JobId, isolation: Isolation, repository: RepositoryRecord
         lfs: pactify_core::lfs::LfsPolicy::default(),
         permissions: pactify_core::permission::Policy::default(),
         setup: None,
+        verify: Vec::new(),
+        place: pactify_core::job::Place::Tree,
         limits: Limits::default(),
         retry_of: None,
         written_by: "0".into(),

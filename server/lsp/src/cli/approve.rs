@@ -1,4 +1,4 @@
-//! `pactify sub approve`: allows or refuses what a repository proposes to run.
+//! `pactify sub approve`: allows or refuses what a repository or a brief proposes to run.
 
 use std::path::PathBuf;
 
@@ -6,21 +6,25 @@ use pactify_core::job::setup::{ApprovalKind, Decision, FILE};
 use pactify_core::protocol::ApproveParams;
 use pactify_core::{Failure, FailureCode};
 
-use super::{DONE, Ended, Terminal, place};
+use super::{DONE, Ended, Terminal, brief, place};
 
-/// Allow, or refuse, the command that a repository wants to run in new trees
+/// Allow, or refuse, commands that a repository or a brief wants to run
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The command is [tree] setup in the pactify.toml of the commit that you are on. What you
+Without --brief it is [tree] setup in the pactify.toml of the commit that you are on. What you
 decide holds for exactly this text in this repository; another text is asked about again.
 
 Examples:
   pactify sub approve
-  pactify sub approve --deny")]
+  pactify sub approve --deny
+  pactify sub approve --brief task.md")]
 pub(super) struct Args {
     /// A directory in the repository [default: the current one]
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
+    /// Decide about the verification that this brief proposes in its front matter, instead
+    #[arg(long, value_name = "FILE")]
+    brief: Option<PathBuf>,
     /// Run jobs without it
     #[arg(long)]
     deny: bool,
@@ -36,11 +40,26 @@ impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
         let output = &terminal.output;
         let repository = place::repository(self.repo.as_deref())?;
-        let Some(proposal) = terminal.jobs.proposal(&repository)? else {
-            let message = format!("the repository has no {FILE} with a setup command in its present commit");
+        let (kind, proposal) = match &self.brief {
+            None => (ApprovalKind::Setup, terminal.jobs.proposal(&repository)?),
+            Some(file) => {
+                let brief = brief::take(Some(file), terminal.env())?;
+                (ApprovalKind::Verify, terminal.jobs.proposal_of(&brief, &repository)?)
+            }
+        };
+        let Some(proposal) = proposal else {
+            let message = match kind {
+                ApprovalKind::Setup => {
+                    format!("the repository has no {FILE} with a setup command in its present commit")
+                }
+                ApprovalKind::Verify => "the brief proposes no verification that you did not name yourself".to_owned(),
+            };
             return Err(Failure::new(FailureCode::InvalidParams, message, "there is nothing to decide"));
         };
-        output.note(&format!("{} wants to run this in each new tree:", proposal.repository));
+        output.note(&match kind {
+            ApprovalKind::Setup => format!("{} wants to run this in each new tree:", proposal.repository),
+            ApprovalKind::Verify => format!("the brief wants results for {} verified by:", proposal.repository),
+        });
         for line in proposal.text.lines() {
             output.note(&format!("  {line}"));
         }
@@ -57,7 +76,6 @@ impl Args {
                 return Err(Failure::new(FailureCode::InvalidParams, message, "pass --yes or --deny"));
             }
         };
-        let kind = ApprovalKind::Setup;
         let params = ApproveParams { repository: Some(repository), kind, text: proposal.text, decision };
         let approved = terminal.jobs.approve(&params)?;
         match decision {

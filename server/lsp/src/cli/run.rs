@@ -30,6 +30,16 @@ pub(super) struct Args {
     /// Let it look, and fail it if it changes anything
     #[arg(long)]
     read_only: bool,
+    /// With --read-only: look around in your checkout itself, at ignored files and what is not committed; whatever changes
+    /// there meanwhile fails the job
+    #[arg(long, requires = "read_only", conflicts_with_all = ["linked", "base"])]
+    in_place: bool,
+    /// A command that the result has to pass, instead of your configuration's; can be repeated
+    #[arg(long, value_name = "COMMAND", conflicts_with = "no_verify")]
+    verify: Vec<String>,
+    /// Take the result unverified
+    #[arg(long)]
+    no_verify: bool,
     /// The model to ask for
     #[arg(long)]
     model: Option<String>,
@@ -77,6 +87,8 @@ impl Args {
             repository: Some(place::repository(self.repo.as_deref())?),
             model: self.model,
             isolation: self.linked.then_some(Isolation::Linked),
+            in_place: self.in_place.then_some(true),
+            verify: (self.no_verify || !self.verify.is_empty()).then_some(self.verify),
             permissions: self.permissions,
             timeout_seconds: self.timeout,
             stall_seconds: self.stall,

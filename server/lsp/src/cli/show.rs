@@ -1,10 +1,10 @@
 //! `pactify sub show`: one job, whole.
 
 use pactify_core::protocol::view::totals_line;
-use pactify_core::protocol::{JobDetail, JobStatus, words};
+use pactify_core::protocol::{JobDetail, JobStatus, Tone, words};
 
 use super::list::age;
-use super::output::{FAINT, STRONG, style_of};
+use super::output::{FAINT, PLAIN, STRONG, style_of};
 use super::restore::print_outside;
 use super::target::JobName;
 use super::{DONE, Ended, Terminal};
@@ -43,11 +43,28 @@ fn print(terminal: &Terminal, detail: &JobDetail) {
     let job = &detail.summary;
     output.styled(&[(&job.id, STRONG)]);
     for (name, value) in fields(detail, &age(terminal.env().now(), job.created_at)) {
-        output.styled(&[(&format!("{name:<12}"), FAINT), (&value, super::output::PLAIN)]);
+        output.styled(&[(&format!("{name:<12}"), FAINT), (&value, PLAIN)]);
     }
     let ending = words::ending(detail);
     output.styled(&[(&format!("\n{}", ending.what), style_of(ending.tone))]);
     output.text(&ending.next);
+    if !detail.verification.is_empty() {
+        output.styled(&[("\nVerification", STRONG)]);
+        for one in &detail.verification {
+            let (word, tone) = if one.passed { ("passed  ", Tone::Good) } else { ("failed  ", Tone::Bad) };
+            output.styled(&[(word, style_of(tone)), (&one.command, PLAIN)]);
+            if !one.passed {
+                output.text(one.tail.trim_end());
+            }
+        }
+    }
+    if !detail.checkout_changes.is_empty() {
+        output.styled(&[("\nChanged in your checkout while it ran", STRONG)]);
+        detail.checkout_changes.iter().for_each(|change| output.text(change));
+        if detail.checkout_changes_more > 0 {
+            output.text(&format!("and {} more", detail.checkout_changes_more));
+        }
+    }
     if !detail.outside.is_empty() {
         output.styled(&[("\nChanged outside the worktree while it ran", STRONG)]);
         print_outside(output, &detail.outside);

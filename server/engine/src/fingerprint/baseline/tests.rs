@@ -156,3 +156,34 @@ fn what_cannot_be_known_is_never_unchanged() {
     fs::rename(&aside, &here).unwrap();
     assert!(baseline.compare(&env, |_| None).unwrap().is_unchanged());
 }
+
+#[test]
+fn a_recovery_compares_with_what_was_written_down() {
+    for when in [When::AtOnce, When::Later] {
+        let checkout = Checkout::new();
+        let env = env(when);
+        let bytes = Baseline::take(&env, &checkout.top()).unwrap().to_bytes().unwrap();
+        let read = || Baseline::from_bytes(&bytes).unwrap();
+        assert!(read().compare(&env, |_| None).unwrap().is_unchanged());
+        rewrite_in_place(&checkout.at("a"), "TWO\n");
+        checkout.write("new", "");
+        let changed = read().compare(&env, |_| None).unwrap().changed;
+        assert!(changed.len() == 2 && changed[0].starts_with("a: ") && changed[1] == "new: is new", "{changed:?}");
+        for cut in (0..bytes.len()).step_by(7) {
+            assert!(Baseline::from_bytes(&bytes[..cut]).is_none(), "cut at {cut}");
+        }
+        assert!(Baseline::from_bytes(&[&bytes[..], b"x"].concat()).is_none());
+    }
+}
+
+#[test]
+fn a_git_file_is_guarded_like_any_other() {
+    let change = |checkout: &Checkout| checkout.write(".git", "gitdir: /elsewhere\n");
+    let checkout = Checkout::new();
+    fs::remove_dir_all(checkout.at(".git")).unwrap();
+    checkout.write(".git", "gitdir: /here\n");
+    let env = env(When::Later);
+    let baseline = Baseline::take(&env, &checkout.top()).unwrap();
+    change(&checkout);
+    assert_eq!(baseline.compare(&env, |_| None).unwrap().changed, [".git: has another content"]);
+}

@@ -1,0 +1,236 @@
+//! Verification of results: who names its commands, when they run, what they may not touch, what they decide.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use pactify_tests::agent::{self, Profile, brief, write};
+use pactify_tests::editor::{Editor, pid, use_scripted_agent};
+use pactify_tests::outside;
+use pactify_tests::rendezvous;
+use pactify_tests::sandbox::{Repository, Sandbox};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+const GONE: Duration = Duration::from_secs(10);
+
+/// A sandbox whose configuration names these commands for the repository `one`.
+fn configured(commands: &[&str], seconds: u64) -> Result<Sandbox> {
+    let sandbox = Sandbox::new()?;
+    let program = outside::program("scripted-agent")?;
+    let codex = agent::install(&program, &sandbox.root().join("agent"), &Profile::default())?;
+    let folder = sandbox.config_home().join("pactify");
+    std::fs::create_dir_all(&folder)?;
+    let repository = sandbox.root().join("repos/one");
+    let text = format!(
+        "[harnesses.codex]\nexecutable = {:?}\n[repositories.{:?}]\nverify = {}\n\
+         [limits]\nverify-seconds = {seconds}\nrunning-jobs = 8\nfree-bytes = 1\n",
+        codex.display().to_string(),
+        repository.display().to_string(),
+        json!(commands),
+    );
+    std::fs::write(folder.join("config.toml"), text)?;
+    Ok(sandbox)
+}
+
+fn filled(sandbox: &Sandbox) -> Result<Repository<'_>> {
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    Ok(repository)
+}
+
+fn job() -> String {
+    brief(&json!([write("by-the-job", "x\n"), {"say": "Done."}]))
+}
+
+fn of_job(sandbox: &Sandbox, job: &str, file: &str) -> PathBuf {
+    sandbox.pactify_home().join("jobs").join(job).join(file)
+}
+
+#[test]
+fn a_result_is_verified_in_its_tree_and_what_that_writes_is_no_part_of_it() -> Result<()> {
+    let mut sandbox = configured(
+        &[
+            "test -f by-the-job && echo seen && env > ../seen",
+            "echo more >> by-the-job; echo y > also-new; sleep 600 & echo $! > ../left",
+        ],
+        60,
+    )?;
+    for (name, value) in [("GIT_DIR", "/nowhere"), ("NPM_TOKEN", "a-secret")] {
+        sandbox.set(name, value);
+    }
+    let path = sandbox.root().join("repos/one");
+    let script = "unset GIT_DIR; mkdir -p repos && git init -q repos/one && cd repos/one && echo a > a && git add a && git commit -qm a";
+    let mut command = sandbox.command("sh");
+    command.args(["-c", script]);
+    pactify_tests::running::Running::start(command, b"")?.wait(Duration::from_secs(30))?.success()?;
+    let mut editor = Editor::open(&sandbox, &path)?;
+    let job = editor.delegate(&job(), &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(status["outcome"], "succeeded", "{status:#}");
+    let told = status["verification"].as_array().context("no verification")?;
+    assert_eq!(told.len(), 2, "{status:#}");
+    ensure!(told.iter().all(|one| one["passed"] == true && one["exitCode"] == 0), "{status:#}");
+    assert_eq!(told[0]["tail"], "seen\n");
+    ensure!(status["notices"].to_string().contains("left behind were ended"), "{status:#}");
+    let left: i32 = std::fs::read_to_string(of_job(&sandbox, &job, "left"))?.trim().parse()?;
+    ensure!(rendezvous::ends(Pid::from_raw(left).context("pid 0")?, GONE)?);
+    let seen = std::fs::read_to_string(of_job(&sandbox, &job, "seen"))?;
+    ensure!(seen.contains(&format!("PACTIFY_JOB={job}")) && !seen.contains("a-secret") && !seen.contains("GIT_DIR"));
+
+    let preview = editor.run("diffPreview", &json!({"jobId": job}))?;
+    let paths: Vec<&Value> =
+        preview["files"].as_array().context("no files")?.iter().map(|file| &file["path"]).collect();
+    assert_eq!(paths, ["by-the-job"]);
+    editor.apply(&job)?;
+    assert_eq!(std::fs::read_to_string(path.join("by-the-job"))?, "x\n");
+    Ok(())
+}
+
+#[test]
+fn a_result_that_fails_is_told_with_the_reason_and_can_be_taken_all_the_same() -> Result<()> {
+    for (commands, passed, says, exit) in [
+        (&["true", "echo the reason; exit 3", "touch ../never"][..], 1, "exit code 3", json!(3)),
+        (&["echo the reason; sleep 600 & sleep 600"], 0, "within 2 s", Value::Null),
+        (&["echo the reason; kill -9 $$"], 0, "signal 9", Value::Null),
+    ] {
+        let sandbox = configured(commands, 2)?;
+        let repository = filled(&sandbox)?;
+        let mut editor = Editor::open(&sandbox, repository.path())?;
+        let job = editor.delegate(&job(), &json!({}))?;
+        let status = editor.until(&job, "finished")?;
+        assert_eq!(status["outcome"], "verificationFailed", "{status:#}");
+        let message = status["error"]["message"].as_str().context("no message")?;
+        ensure!(message.contains(says) && message.contains("the reason"), "{message}");
+        let told = status["verification"].as_array().context("no verification")?;
+        assert_eq!(told.iter().filter(|one| one["passed"] == true).count(), passed);
+        let last = told.last().context("none")?;
+        assert_eq!((&last["passed"], &last["exitCode"]), (&json!(false), &exit), "{status:#}");
+        ensure!(!of_job(&sandbox, &job, "never").exists(), "the first that fails is the last");
+        assert_eq!(status["ending"]["tone"], "bad");
+        editor.apply(&job)?;
+        assert_eq!(repository.read("by-the-job")?, "x\n");
+    }
+    Ok(())
+}
+
+#[test]
+fn only_what_would_be_a_success_of_a_write_job_is_verified() -> Result<()> {
+    let sandbox = configured(&["touch ../verified"], 60)?;
+    let repository = filled(&sandbox)?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    for (steps, more, outcome) in [
+        (json!([{"say": "nothing"}]), json!({}), "noChanges"),
+        (json!([{"say": "looked"}]), json!({"access": "readOnly"}), "succeeded"),
+        (json!([write("x", "x\n"), {"fail": "no quota"}]), json!({}), "failed"),
+        (json!([write("x", "x\n"), {"say": "done"}]), json!({"verify": []}), "succeeded"),
+    ] {
+        let job = editor.delegate(&brief(&steps), &more)?;
+        let status = editor.until(&job, "finished")?;
+        assert_eq!(status["outcome"], outcome, "{steps}: {status:#}");
+        ensure!(!of_job(&sandbox, &job, "verified").exists(), "{steps}");
+    }
+    let own = json!({"verify": ["touch ../mine"]});
+    let job = editor.delegate(&brief(&json!([write("x", "x\n"), {"say": "done"}])), &own)?;
+    assert_eq!(editor.until(&job, "finished")?["outcome"], "succeeded");
+    ensure!(of_job(&sandbox, &job, "mine").exists() && !of_job(&sandbox, &job, "verified").exists());
+    let again = editor.run("retry", &json!({"jobId": job}))?["jobId"].as_str().context("no id")?.to_owned();
+    assert_eq!(editor.until(&again, "finished")?["outcome"], "succeeded");
+    ensure!(of_job(&sandbox, &again, "mine").exists(), "a retry means what the job meant");
+    Ok(())
+}
+
+#[test]
+fn a_cancel_ends_a_verification_and_a_host_that_dies_in_one_loses_no_result() -> Result<()> {
+    let sandbox =
+        configured(&["echo spoilt > by-the-job; echo $$ > ../pid.new; mv ../pid.new ../pid; sleep 600"], 600)?;
+    let repository = filled(&sandbox)?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let cancelled = editor.delegate(&job(), &json!({}))?;
+    rendezvous::appears(&of_job(&sandbox, &cancelled, "pid"), Duration::from_secs(60))?;
+    assert_eq!(editor.status(&cancelled)?["state"], "verifying");
+    editor.run("cancel", &json!({"jobId": cancelled}))?;
+    let status = editor.until(&cancelled, "finished")?;
+    assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("cancelled"), &json!(1)), "{status:#}");
+
+    let lost = editor.delegate(&job(), &json!({}))?;
+    rendezvous::appears(&of_job(&sandbox, &lost, "pid"), Duration::from_secs(60))?;
+    let host = pid(&editor.event(&lost, "attemptStarted")?["host"]["pid"])?;
+    kill_process(host, Signal::KILL)?;
+    ensure!(rendezvous::ends(host, GONE)?);
+    editor.run("cancel", &json!({"jobId": lost}))?;
+    let status = editor.until(&lost, "finished")?;
+    assert_eq!(status["error"]["code"], "hostLost", "{status:#}");
+    for job in [cancelled, lost] {
+        let left: i32 = std::fs::read_to_string(of_job(&sandbox, &job, "pid"))?.trim().parse()?;
+        ensure!(rendezvous::ends(Pid::from_raw(left).context("pid 0")?, GONE)?);
+        let content = editor.run("content", &json!({"jobId": job, "side": "result", "path": "by-the-job"}))?;
+        assert_eq!(content["text"], "x\n", "what verification wrote is no part of the result");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_brief_s_commands_run_once_exactly_that_text_is_approved() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = filled(&sandbox)?;
+    let ran = sandbox.root().join("ran");
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let with = |commands: &[String]| format!("+++\nverify = {}\n+++\n{}", json!(commands), job());
+    let command = format!("echo ran >> {}", ran.display());
+    let proposed = with(&[command.clone(), "true".to_owned()]);
+
+    let refused = editor.refused("delegate", &json!({"brief": proposed}))?;
+    let data = refused.data.context("no data")?;
+    assert_eq!(data["code"], "approvalRequired");
+    let approval = data["approval"].clone();
+    assert_eq!((&approval["kind"], &approval["text"]), (&json!("verify"), &json!(format!("{command}\ntrue"))));
+    ensure!(!ran.exists());
+
+    let decide = |decision: &str| {
+        let (kind, repository, text) = (&approval["kind"], &approval["repository"], &approval["text"]);
+        json!({"kind": kind, "repository": repository, "text": text, "decision": decision})
+    };
+    editor.run("approve", &decide("allow"))?;
+    let one = editor.delegate(&proposed, &json!({}))?;
+    let status = editor.until(&one, "finished")?;
+    assert_eq!(
+        (&status["outcome"], &status["title"]),
+        (&json!("succeeded"), &json!("Do as you are told.")),
+        "{status:#}"
+    );
+    assert_eq!(std::fs::read_to_string(&ran)?, "ran\n");
+    let other = with(&[format!("{command}; true"), "true".to_owned()]);
+    assert_eq!(editor.refused("delegate", &json!({"brief": other}))?.reason(), "approvalRequired");
+
+    let file = sandbox.root().join("task.md");
+    std::fs::write(&file, &proposed)?;
+    let (file, folder) = (file.display().to_string(), repository.path().display().to_string());
+    let denied = sandbox.start("pactify", &["sub", "approve", "--brief", &file, "--repo", &folder, "--deny"], b"")?;
+    let denied = denied.wait(Duration::from_secs(30))?.success()?;
+    ensure!(denied.stdout == "denied\n" && denied.stderr.contains("echo ran"), "{}{}", denied.stdout, denied.stderr);
+    let two = editor.delegate(&proposed, &json!({}))?;
+    let status = editor.until(&two, "finished")?;
+    assert_eq!(status["outcome"], "succeeded", "{status:#}");
+    ensure!(status["notices"].to_string().contains("not run, as you decided"), "{status:#}");
+    assert_eq!(std::fs::read_to_string(&ran)?, "ran\n");
+    Ok(())
+}
+
+#[test]
+fn what_a_repository_looks_like_is_suggested_and_not_run() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.write("Makefile", "test:\n\ttouch made\n")?;
+    repository.commit("base")?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate(&job(), &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(status["outcome"], "succeeded", "{status:#}");
+    ensure!(status["notices"].to_string().contains("`make test`"), "{status:#}");
+    assert_eq!(status["verification"], Value::Null);
+    ensure!(!of_job(&sandbox, &job, "tree/made").exists());
+    Ok(())
+}
