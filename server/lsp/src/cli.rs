@@ -24,6 +24,7 @@ mod login;
 mod output;
 mod place;
 mod prune;
+mod question;
 mod restore;
 mod resume;
 mod retry;

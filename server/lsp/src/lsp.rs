@@ -6,6 +6,7 @@
 //! nothing is lost. The verbs are [`commands`]; the loop under all of this is [`crate::transport`].
 
 mod arguments;
+mod asking;
 mod brief;
 mod capabilities;
 mod commands;

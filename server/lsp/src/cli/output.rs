@@ -116,9 +116,14 @@ impl Output {
         }
     }
 
+    /// Whether somebody is there who reads questions and can answer them.
+    pub(super) fn can_ask(&self) -> bool {
+        self.err.is_terminal && io::stdin().is_terminal()
+    }
+
     /// Asks a yes-or-no question; `None` when nobody can answer.
     pub(super) fn ask(&self, question: &str) -> Option<bool> {
-        if !(self.err.is_terminal && io::stdin().is_terminal()) {
+        if !self.can_ask() {
             return None;
         }
         self.end_status();

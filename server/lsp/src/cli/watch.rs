@@ -1,5 +1,6 @@
 //! A job, watched until it is over: one changing line on a terminal, plain lines elsewhere.
 //!
+//! What it asks for is asked here, where a person can answer ([`super::question`]).
 //! Ctrl-C asks the job to cancel and goes on watching it end; a second one leaves the job alone. The job never
 //! depends on who watches.
 
@@ -13,6 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::Terminal;
 use super::output::FAINT;
+use super::question::Questions;
 use crate::look::{Look, Next, Watch};
 
 /// Time between two looks at a lost job.
@@ -30,6 +32,7 @@ enum Event {
     Looked(Result<Box<Look>, Failure>),
     Tick,
     Interrupt,
+    Line(String),
 }
 
 type Looking = Pin<Box<dyn Future<Output = Result<Box<Look>, Failure>>>>;
@@ -51,14 +54,17 @@ async fn watch_on(terminal: &Terminal, job: &JobId) -> Result<Watched, Failure> 
     let mut watching = Watch::default();
     let mut shown: Option<JobSummary> = None;
     let mut interrupts = 0;
+    let mut questions = Questions::default();
     loop {
         let event = tokio::select! {
             looked = &mut looking => Event::Looked(looked),
             _ = clock.tick() => Event::Tick,
             _ = tokio::signal::ctrl_c() => Event::Interrupt,
+            line = questions.line() => Event::Line(line),
         };
         match event {
             Event::Tick => {}
+            Event::Line(line) => questions.take(terminal, job, &line),
             Event::Interrupt if interrupts == 0 => {
                 interrupts = 1;
                 terminal.output.note(&format!("cancelling {job}; press Ctrl-C again to leave it running"));
@@ -74,11 +80,13 @@ async fn watch_on(terminal: &Terminal, job: &JobId) -> Result<Watched, Failure> 
                 if then == Next::Stop {
                     return Ok(Watched::Over(Box::new(detail)));
                 }
+                questions.see(terminal, &detail.requests);
                 shown = Some(detail.summary);
                 looking = look(terminal, job, next, Some(then));
             }
         }
-        if let Some(job) = &shown {
+        // What the person types must not be overwritten.
+        if let Some(job) = shown.as_ref().filter(|_| !questions.is_open()) {
             terminal.output.status(&status(job, terminal));
         }
     }

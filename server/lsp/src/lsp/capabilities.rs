@@ -15,6 +15,8 @@ pub(super) struct ClientFeatures {
     pub name: Option<String>,
     /// It accepts progress under tokens of ours.
     pub progress: bool,
+    /// It asks its person what we ask, by `window/showMessageRequest`.
+    pub asks: bool,
     /// It opens documents for us.
     pub show_document: bool,
     /// It wants `pactify/job/event` and `pactify/job/changed`.
@@ -32,6 +34,7 @@ pub(super) fn of_client(params: &InitializeParams) -> ClientFeatures {
     ClientFeatures {
         name: params.client_info.as_ref().map(|info| info.name.clone()),
         progress: window.and_then(|window| window.work_done_progress).unwrap_or(false),
+        asks: window.is_some_and(|window| window.show_message.is_some()),
         show_document: window.and_then(|window| window.show_document.as_ref()).is_some_and(|show| show.support),
         events: option("events").unwrap_or(false),
         messages: option("messages").unwrap_or(true),
@@ -89,14 +92,14 @@ mod tests {
         assert_eq!(read(json!({"capabilities": {}, "initializationOptions": [1]})), silent);
         assert_eq!(read(json!({"capabilities": {}, "initializationOptions": {"pactify": {"events": 3}}})), silent);
         let full = json!({
-            "capabilities": {"window": {"workDoneProgress": true, "showDocument": {"support": true}}},
+            "capabilities": {"window": {"workDoneProgress": true, "showMessage": {}, "showDocument": {"support": true}}},
             "clientInfo": {"name": "ed"},
             "initializationOptions": {"pactify": {"events": true, "messages": false}},
         });
         let name = Some("ed".to_owned());
         assert_eq!(
             read(full),
-            ClientFeatures { name, progress: true, show_document: true, events: true, messages: false }
+            ClientFeatures { name, progress: true, asks: true, show_document: true, events: true, messages: false }
         );
     }
 }

@@ -17,6 +17,7 @@ use pactify_core::{Failure, JobId, display};
 use pactify_engine::jobs::Jobs;
 use tokio::task::JoinHandle;
 
+use super::asking::Asking;
 use super::capabilities::ClientFeatures;
 use super::context::Engine;
 use crate::look::{Look, Next, Watch};
@@ -44,6 +45,8 @@ pub(super) struct Follower {
     shown: Option<String>,
     told: Option<Standing>,
     cancel: Cancel,
+    asking: Asking,
+    last: Option<JobDetail>,
 }
 
 /// The person's cancel of the progress; it can be pressed once.
@@ -66,13 +69,25 @@ enum Event {
     Looked(Result<Box<Look>, Failure>),
     CancelPressed,
     CancelAnswered(Result<JobMoved, Failure>),
+    QuestionDone(Result<(), Failure>),
 }
 
 type Looking = Pin<Box<dyn Future<Output = Result<Box<Look>, Failure>> + Send>>;
 
 impl Follower {
     pub(super) fn new(engine: Engine, outbox: Outbox, client: ClientFeatures, job: JobId) -> Self {
-        Self { engine, outbox, client, job, progress: None, shown: None, told: None, cancel: Cancel::Possible }
+        Self {
+            engine,
+            outbox,
+            client,
+            job,
+            progress: None,
+            shown: None,
+            told: None,
+            cancel: Cancel::Possible,
+            asking: Asking::default(),
+            last: None,
+        }
     }
 
     /// Follows the job to its end; gives the job as it was seen last.
@@ -88,6 +103,12 @@ impl Follower {
                         self.say(MessageType::ERROR, &failure.message, &failure.next);
                     }
                 }
+                Event::QuestionDone(answered) => {
+                    if let Err(failure) = answered {
+                        self.say(MessageType::ERROR, &failure.message, &failure.next);
+                    }
+                    self.ask();
+                }
                 Event::Looked(Err(failure)) => {
                     tracing::warn!(job = %self.job, code = %failure.code.as_str(), "the job cannot be followed");
                     self.end_progress("cannot be followed any longer");
@@ -95,6 +116,8 @@ impl Follower {
                 }
                 Event::Looked(Ok(look)) => {
                     self.show(&look);
+                    self.last = Some(look.job.clone());
+                    self.ask();
                     let next = watch.next(look.job.summary.state);
                     if next == Next::Stop {
                         self.show_end(&look.job);
@@ -107,16 +130,18 @@ impl Follower {
     }
 
     async fn next(&mut self, looking: &mut Looking) -> Event {
-        match (&mut self.cancel, &self.progress) {
-            (Cancel::Asked(answer), _) => tokio::select! {
-                look = looking => Event::Looked(look),
-                answer = answer => Event::CancelAnswered(answer.unwrap_or_else(broken)),
-            },
-            (Cancel::Possible, Some(progress)) => tokio::select! {
-                look = looking => Event::Looked(look),
-                () = progress.cancelled() => Event::CancelPressed,
-            },
-            (Cancel::Possible | Cancel::Answered, _) => Event::Looked(looking.await),
+        let Self { cancel, progress, asking, .. } = self;
+        tokio::select! {
+            look = looking => Event::Looked(look),
+            event = cancel.next(progress.as_ref()) => event,
+            answered = asking.done() => Event::QuestionDone(answered),
+        }
+    }
+
+    /// Asks what the job asks for, as it was seen last.
+    fn ask(&mut self) {
+        if let Some(last) = self.last.as_ref().filter(|_| self.client.asks) {
+            self.asking.see(&last.summary, &last.requests, &self.engine, &self.outbox);
         }
     }
 
@@ -203,6 +228,20 @@ impl Follower {
     fn say(&self, tone: MessageType, what: &str, next: &str) {
         let message = display::neutral_block(&format!("{what}; {next}")).into_owned();
         self.outbox.notify::<notification::ShowMessage>(&ShowMessageParams { typ: tone, message });
+    }
+}
+
+impl Cancel {
+    /// The next thing that happens to it. Cancel-safe.
+    async fn next(&mut self, progress: Option<&Progress>) -> Event {
+        match (self, progress) {
+            (Self::Asked(answer), _) => Event::CancelAnswered(answer.await.unwrap_or_else(broken)),
+            (Self::Possible, Some(progress)) => {
+                progress.cancelled().await;
+                Event::CancelPressed
+            }
+            (Self::Possible | Self::Answered, _) => std::future::pending().await,
+        }
     }
 }
 

@@ -302,7 +302,8 @@ impl Session {
     }
 
     fn follow(&mut self, job: JobId, replay: Replay) {
-        let wanted = self.client.progress || self.client.events || self.client.messages;
+        let client = &self.client;
+        let wanted = client.progress || client.events || client.messages || client.asks;
         if wanted && self.followed.len() < MAX_FOLLOWED && self.followed.insert(job.clone()) {
             let follower = Follower::new(self.engine.clone(), self.outbox.clone(), self.client.clone(), job);
             self.followers.spawn(follower.run(replay));
