@@ -7,6 +7,7 @@
 //! tests are in `tests/e2e/`.
 
 pub mod agent;
+pub mod agy;
 pub mod editor;
 pub mod lsp;
 pub mod outside;

@@ -7,6 +7,7 @@
 //! ([`own`]).
 
 pub mod acp;
+pub mod agy;
 pub mod cli;
 pub mod codex;
 pub mod login;
@@ -55,6 +56,11 @@ pub trait Harness: Send + Sync {
 
     /// The versions that it was tested with, each one or the start of some (`0.171`); none where that is not known.
     fn tested_versions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Variables that are set for it whenever it is asked anything.
+    fn probe_environment(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 

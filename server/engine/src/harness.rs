@@ -125,6 +125,9 @@ fn probe(
     if let Some((name, value)) = home {
         environment.set(name, value);
     }
+    for (name, value) in harness.probe_environment() {
+        environment.set(name, value);
+    }
     let limits = Limits { deadline: PROBE, bytes: 64 * 1024, overflow: Overflow::Cut };
     let root = AbsPath::new("/").map_err(|error| Failure::internal(error.to_string()))?;
     let executable = &program.executable;

@@ -8,7 +8,7 @@
 
 mod ask;
 mod driver;
-mod failure;
+pub(super) mod failure;
 mod own;
 mod repeats;
 mod session;

@@ -1,5 +1,6 @@
 //! What a run comes to, by its exit and its output. Nothing that it prints makes a success of a failure.
 
+use pactify_core::FailureCode;
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{ExitRecord, Known};
 use pactify_core::job::outcome::Verdict;
@@ -167,6 +168,26 @@ fn a_session_is_kept_where_it_can_go_on_and_a_replaced_one_is_told() {
     };
     assert_eq!(started(Asked::of(JSONL)), ["s2 Some(\"m\")"]);
     assert_eq!(started(Asked { session: Some("s2"), ..Asked::of(JSONL) }), ["s2 Some(\"m\")"]);
-    assert_eq!(started(Asked { session: Some("s1"), ..Asked::of(JSONL) }), ["cli-session-replaced", "s2 Some(\"m\")"]);
     assert_eq!(started(Asked::of("output = \"jsonl\"")), [""; 0], "nothing says how it would go on");
+
+    let other = Asked { session: Some("s1"), ..Asked::of(JSONL) };
+    let lines = format!("{lines}\n{{\"role\":\"assistant\",\"content\":\"Done.\"}}");
+    let (_, conclusion) = other.run(Access::Write, &lines, ExitRecord::Code(0));
+    assert_eq!(word(&conclusion.verdict), "mine did not go on with its session, but opened another one");
+}
+
+#[test]
+fn what_it_says_of_its_provider_is_what_the_failure_is_called() {
+    for (said, code) in [
+        ("!Error: 401 Unauthorized", FailureCode::LoginRequired),
+        ("!429 Too Many Requests", FailureCode::QuotaExceeded),
+        ("!connect ECONNREFUSED 127.0.0.1:1", FailureCode::ProviderUnreachable),
+        ("!500 Internal Server Error", FailureCode::ProviderUnreachable),
+        ("!cannot find 4012 things", FailureCode::HarnessFailed),
+    ] {
+        let (_, conclusion) = Asked::of(TEXT).run(Access::Write, said, ExitRecord::Code(1));
+        let Verdict::Failed(failure) = conclusion.verdict else { panic!("{said}") };
+        assert_eq!(failure.code, code, "{said}");
+        assert!(failure.message.contains(&said[1..]) && !failure.next.is_empty(), "{said}: {failure:?}");
+    }
 }

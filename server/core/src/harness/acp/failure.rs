@@ -142,7 +142,7 @@ pub(super) fn of_error(agent: &str, log_in: &str, stage: Stage, error: &RpcError
 }
 
 /// The failure behind an agent's sentence about its turn.
-pub(super) fn of_sentence(agent: &str, log_in: &str, said: &str) -> Failure {
+pub(in super::super) fn of_sentence(agent: &str, log_in: &str, said: &str) -> Failure {
     let lower = said.to_lowercase();
     let found = PROVIDER.iter().find(|rule| rule.needles.iter().any(|needle| contains(&lower, needle)));
     let Some(rule) = found else {

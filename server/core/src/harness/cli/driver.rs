@@ -4,6 +4,7 @@
 //! ([`super::event`]); what is no such event is kept as chatter and is no answer. A turn is complete when the program
 //! exits with 0, said nothing to the contrary, and, where it may only look, answered something.
 
+use super::super::acp::failure::of_sentence;
 use super::super::notices::{Notices, cut, one_line};
 use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, HarnessName, Resume, Step};
@@ -47,6 +48,7 @@ struct Told {
     keeps_session: bool,
     asked_session: Option<String>,
     session: Option<String>,
+    was_replaced: bool,
     /// What came in pieces and is not whole yet.
     pieces: Answer,
     /// The last whole message.
@@ -156,15 +158,9 @@ impl CliDriver {
             let note = format!("{} named no session that could be resumed", self.name);
             return self.notices.once("cli-session-unusable", &note);
         }
-        let was_replaced = told.asked_session.as_deref().is_some_and(|asked| asked != id);
+        told.was_replaced |= told.asked_session.as_deref().is_some_and(|asked| asked != id);
         told.session = Some(id.to_owned());
-        let mut steps = Vec::new();
-        if was_replaced {
-            let note = format!("{} did not go on with the session it was asked for, but opened another one", self.name);
-            steps = self.notices.once("cli-session-replaced", &note);
-        }
-        steps.push(Step::Record(Known::SessionStarted { session: id.to_owned(), model }));
-        steps
+        vec![Step::Record(Known::SessionStarted { session: id.to_owned(), model })]
     }
 
     fn verdict(&self, exit: ExitRecord, answer: Option<&str>) -> Verdict {
@@ -173,31 +169,47 @@ impl CliDriver {
             Reading::Jsonl(told) => told.failed.as_ref().or(told.trouble.as_ref()),
         };
         if let Some(said) = told {
-            return Verdict::Failed(self.failed(&format!("{} failed: {}", self.name, one_line(said))));
+            return Verdict::Failed(self.failed(&format!("{} failed", self.name), &one_line(said)));
+        }
+        if let Reading::Jsonl(told) = &self.reading
+            && told.was_replaced
+        {
+            return Verdict::Failed(Failure::new(
+                FailureCode::WrongState,
+                format!("{} did not go on with its session, but opened another one", self.name),
+                "`pactify sub retry` the job: it starts anew, with the same brief",
+            ));
         }
         match exit {
             ExitRecord::Code(0) if self.access == Access::ReadOnly && answer.is_none() => Verdict::Silent,
             ExitRecord::Code(0) => Verdict::Completed,
-            ExitRecord::Code(code) => {
-                Verdict::Failed(self.failed(&self.saying(&format!("{} ended with exit code {code}", self.name))))
-            }
-            ExitRecord::Signal(signal) => {
-                Verdict::Failed(self.failed(&self.saying(&format!("{} was ended by signal {signal}", self.name))))
-            }
+            ExitRecord::Code(code) => Verdict::Failed(
+                self.failed(&format!("{} ended with exit code {code}", self.name), &self.stderr.quoted()),
+            ),
+            ExitRecord::Signal(signal) => Verdict::Failed(
+                self.failed(&format!("{} was ended by signal {signal}", self.name), &self.stderr.quoted()),
+            ),
         }
     }
 
-    fn saying(&self, what: &str) -> String {
-        match self.stderr.quoted() {
-            said if said.is_empty() => format!("{what} and said nothing on standard error"),
-            said => format!("{what}: {said}"),
+    /// What happened, in the program's own words; if they are about its provider, that is what it is called.
+    fn failed(&self, what: &str, said: &str) -> Failure {
+        if said.is_empty() {
+            let next = format!("run it in a terminal to see what is wrong: [harnesses.{}]", self.name);
+            return Failure::new(
+                FailureCode::HarnessFailed,
+                format!("{what} and said nothing on standard error"),
+                next,
+            );
         }
-    }
-
-    fn failed(&self, message: &str) -> Failure {
-        let next =
-            format!("see what it said with `pactify sub events`, or run it in a terminal: [harnesses.{}]", self.name);
-        Failure::new(FailureCode::HarnessFailed, message, next)
+        let log_in =
+            format!("log in with {} itself, or let its key through with `environment`; then retry the job", self.name);
+        let known = of_sentence(&self.name, &log_in, said);
+        let next = match known.code {
+            FailureCode::HarnessFailed => "see what it said with `pactify sub events`, then retry the job".to_owned(),
+            _ => known.next,
+        };
+        Failure::new(known.code, format!("{what}: {said}"), next)
     }
 }
 

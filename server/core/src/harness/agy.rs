@@ -1,0 +1,192 @@
+//! agy, the command line of Google Antigravity: experimental, built from public facts alone (versions 1.1.15 to 1.5.7).
+//!
+//! This file plans: arguments, files, links. [`settings`] makes its settings, [`guard`] the hooks that keep a read-only job
+//! from writing and the proof that they ran, [`driver`] understands the stream, [`verdict`] decides what a turn came to.
+//! agy is closed, updates itself, and its public descriptions contradict each other in places: where they do, both are
+//! served, and whatever cannot be shown to have worked fails the job.
+
+mod driver;
+mod guard;
+mod settings;
+mod verdict;
+
+use super::{
+    Driver, Harness, HarnessName, Launch, LinkKind, Plan, PlannedFile, PlannedLink, Request, Stdin, VendorKeys,
+};
+use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
+use crate::{AbsPath, Failure, FailureCode};
+
+/// The oldest version whose stream is described (`--input-format stream-json`).
+const AT_LEAST: [u64; 3] = [1, 1, 15];
+
+/// agy's own state, below a person's home directory.
+const HOME_FOLDER: &str = ".gemini";
+
+/// Its login, below that, on Linux without a keyring. (A keyring is reached as ever: `HOME` stays the person's.)
+const LOGIN: &str = "antigravity-cli/antigravity-oauth-token";
+
+/// Longer than any job: its own time-out (five minutes where nobody says otherwise) ends a turn as a success.
+const NEVER: &str = "240h";
+
+/// agy.
+#[derive(Clone, Copy, Debug)]
+pub struct Agy;
+
+impl Harness for Agy {
+    fn name(&self) -> HarnessName {
+        HarnessName("agy".to_owned())
+    }
+
+    fn executables(&self) -> &'static [&'static str] {
+        &["agy"]
+    }
+
+    fn install_hint(&self) -> &'static str {
+        "see antigravity.google"
+    }
+
+    fn parse_version(&self, stdout: &str) -> Option<String> {
+        let words = stdout.split_whitespace().map(|word| word.trim_start_matches('v'));
+        words.into_iter().find(|word| numbers(word).is_some()).map(str::to_owned)
+    }
+
+    fn probe_environment(&self) -> &'static [(&'static str, &'static str)] {
+        &[NO_UPDATE]
+    }
+
+    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
+        let launch = launch(request, &grant.tree, Access::Write)?;
+        Ok(Plan::new(grant, launch))
+    }
+
+    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
+        let launch = launch(request, &grant.tree, Access::ReadOnly)?;
+        Ok(Plan::new(grant, launch))
+    }
+
+    fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
+        Box::new(driver::StreamDriver::new(request, access))
+    }
+
+    fn home_folder(&self) -> Option<&'static str> {
+        Some(HOME_FOLDER)
+    }
+
+    fn vendor_keys(&self) -> VendorKeys {
+        VendorKeys::Own(&["GEMINI_API_KEY"])
+    }
+}
+
+/// It replaces itself while it runs, unless it is told not to.
+const NO_UPDATE: (&str, &str) = ("AGY_CLI_DISABLE_AUTO_UPDATE", "T");
+
+fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launch, Failure> {
+    refuse_version(request.version)?;
+    let gemini = request.places.home.join("gemini");
+    let settings = settings::generate(&request.settings.config, access)?;
+    let mut files = vec![
+        PlannedFile { path: gemini.join("antigravity-cli").join("settings.json"), contents: settings.clone() },
+        // Accounts differ on which of the two its permissions are read from.
+        PlannedFile { path: gemini.join("config").join("config.json"), contents: settings },
+    ];
+    if access == Access::ReadOnly {
+        files.extend(guard::files(&request.places.home, &gemini)?);
+    }
+    let state = request.places.user_home.as_ref().map(|home| home.join(HOME_FOLDER));
+    let link = state.map(|state| PlannedLink {
+        at: LOGIN.split('/').fold(gemini.clone(), |path, part| path.join(part)),
+        target: LOGIN.split('/').fold(state, |path, part| path.join(part)),
+        kind: LinkKind::ReplacedFile,
+    });
+    let mut env = vec![
+        ("TMPDIR".to_owned(), utf8(&request.places.tmp)?.to_owned()),
+        (NO_UPDATE.0.to_owned(), NO_UPDATE.1.to_owned()),
+    ];
+    if access == Access::ReadOnly {
+        // `git status` would refresh the index.
+        env.push(("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned()));
+    }
+    Ok(Launch {
+        executable: request.executable.clone(),
+        args: arguments(request, utf8(tree)?, utf8(&gemini)?, access)?,
+        cwd: tree.clone(),
+        env,
+        keep_env: request.settings.environment.clone(),
+        files,
+        links: link.into_iter().collect(),
+        stdin: Stdin::Driver,
+        preflight: Vec::new(),
+        leftovers: Vec::new(),
+    })
+}
+
+/// The prompt is no argument: it comes as a line of the stream. `--disable-slash-commands` excludes plan mode; there the
+/// driver sees to it that no task is taken for a command.
+fn arguments(request: &Request<'_>, tree: &str, gemini: &str, access: Access) -> Result<Vec<String>, Failure> {
+    let mut args = ["--input-format", "stream-json", "--output-format", "stream-json", "--print-timeout", NEVER]
+        .map(str::to_owned)
+        .to_vec();
+    args.push(format!("--gemini_dir={gemini}"));
+    args.extend(["--add-dir".to_owned(), tree.to_owned()]);
+    let mode: &[&str] = match access {
+        Access::Write => &["--dangerously-skip-permissions", "--disable-slash-commands"],
+        Access::ReadOnly => &["--mode", "plan"],
+    };
+    args.extend(mode.iter().map(|&arg| arg.to_owned()));
+    if let Some(model) = request.model.or(request.settings.model.as_deref()) {
+        args.extend(["--model".to_owned(), plain("the model", model)?.to_owned()]);
+    }
+    if let Some(resume) = request.resume {
+        args.extend(["--conversation".to_owned(), plain("the conversation", resume.session)?.to_owned()]);
+    }
+    Ok(args)
+}
+
+fn refuse_version(version: Option<&str>) -> Result<(), Failure> {
+    let [major, minor, patch] = AT_LEAST;
+    if version.and_then(numbers).is_some_and(|numbers| numbers >= AT_LEAST) {
+        return Ok(());
+    }
+    let this =
+        version.map_or("agy does not say which version it is".to_owned(), |version| format!("this is agy {version}"));
+    Err(Failure::new(
+        FailureCode::HarnessIncompatible,
+        format!("agy {major}.{minor}.{patch} or newer is needed, and {this}"),
+        "run `agy update`, then retry the job",
+    ))
+}
+
+/// `1.4.3`, with or without more behind it.
+fn numbers(version: &str) -> Option<[u64; 3]> {
+    let plain = version.split(['-', '+']).next()?;
+    let mut parts = plain.split('.').map(|part| part.parse::<u64>().ok());
+    match (parts.next()??, parts.next()??, parts.next()??, parts.next()) {
+        (major, minor, patch, None) if version.len() <= 64 => Some([major, minor, patch]),
+        _ => None,
+    }
+}
+
+/// `text`, unless it could be taken for a flag or nothing could print it.
+fn plain<'t>(what: &str, text: &'t str) -> Result<&'t str, Failure> {
+    if is_plain(text) {
+        return Ok(text);
+    }
+    let shown = crate::display::headline(text, 60);
+    let message = format!("{what} {shown:?} is no name that agy could take");
+    Err(Failure::new(
+        FailureCode::InvalidParams,
+        message,
+        "name one of 1 to 200 characters that does not start with '-'",
+    ))
+}
+
+fn is_plain(text: &str) -> bool {
+    (1..=200).contains(&text.len()) && !text.starts_with('-') && !text.chars().any(char::is_control)
+}
+
+fn utf8(path: &AbsPath) -> Result<&str, Failure> {
+    path.as_path().to_str().ok_or_else(|| {
+        let message = format!("{path} is not UTF-8, which agy's arguments and settings must be");
+        Failure::new(FailureCode::InvalidConfig, message, "set PACTIFY_HOME to a directory with a plain name")
+    })
+}

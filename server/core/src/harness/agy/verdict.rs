@@ -1,0 +1,140 @@
+//! What a turn of agy came to: its own status, its exit code, and everything that contradicts them.
+//!
+//! Neither is worth much alone. Publicly reported: exit 0 with an error, and after work that was done; SUCCESS after a
+//! time-out, after a refused tool, after background tasks were killed, and with an old quota error for an answer.
+
+use super::super::acp::failure::of_sentence;
+use super::super::notices::one_line;
+use super::super::tail::Tail;
+use crate::job::access::Access;
+use crate::job::event::ExitRecord;
+use crate::job::outcome::Verdict;
+use crate::{Failure, FailureCode};
+
+use FailureCode as C;
+
+/// Everything that a verdict is made from.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    pub(super) access: Access,
+    pub(super) exit: ExitRecord,
+    /// agy's closing words, if it had any.
+    pub(super) result: Option<&'a TurnResult>,
+    /// How many of them came: it should be one.
+    pub(super) results: u32,
+    /// The conversation that was asked for, where another one was opened.
+    pub(super) replaced: Option<&'a str>,
+    /// Why nobody can say that a read-only job was kept from writing.
+    pub(super) doubt: Option<&'a str>,
+    /// Whether a tool was used.
+    pub(super) worked: bool,
+    pub(super) stderr: &'a Tail,
+    /// Lines of standard error that contradict a success.
+    pub(super) confession: Option<&'a str>,
+}
+
+/// `result`, agy's last event of a turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct TurnResult {
+    pub(super) status: String,
+    pub(super) response: String,
+    pub(super) error: Option<String>,
+    /// How many actions were refused.
+    pub(super) denied: usize,
+}
+
+/// A line of standard error that takes a success back.
+pub(super) fn confesses(line: &str) -> bool {
+    [
+        "returning partial output",
+        "print timeout after",
+        "background task(s) on exit",
+        "no output produced",
+        "auto-denied",
+    ]
+    .iter()
+    .any(|words| line.contains(words))
+}
+
+pub(super) fn of(turn: &Turn<'_>) -> Verdict {
+    let failed = |code, message: String, next: &str| Verdict::Failed(Failure::new(code, message, next));
+    if let Some(doubt) = turn.doubt {
+        let message = format!("nothing shows that agy was kept from writing: {doubt}");
+        return failed(
+            C::HarnessIncompatible,
+            message,
+            "use another harness for read-only jobs, or agy in a write job",
+        );
+    }
+    if let Some(asked) = turn.replaced {
+        let message = format!("agy no longer has conversation {asked:?}, and opened another one");
+        return failed(C::WrongState, message, "`pactify sub retry` the job: it starts anew, with the same brief");
+    }
+    let Some(result) = turn.result else {
+        return match turn.exit {
+            ExitRecord::Code(0) => Verdict::Silent,
+            _ => Verdict::Failed(trouble(&format!("agy {} without a result", ended(turn.exit)), &turn.stderr.quoted())),
+        };
+    };
+    let said = [result.error.as_deref(), Some(result.response.as_str())].into_iter().flatten();
+    let said = said.map(str::trim).find(|words| !words.is_empty()).unwrap_or_default();
+    if result.status != "SUCCESS" || result.error.is_some() {
+        return Verdict::Failed(trouble(&format!("agy's turn ended as {}", one_line(&result.status)), said));
+    }
+    if turn.exit != ExitRecord::Code(0) {
+        let what = format!("agy called its turn a success, and {}", ended(turn.exit));
+        return Verdict::Failed(trouble(&what, &turn.stderr.quoted()));
+    }
+    if let Some(line) = turn.confession {
+        return failed(C::HarnessFailed, format!("agy called its turn a success that it was not: {line}"), RETRY);
+    }
+    if !turn.worked && is_quota(&result.response) && result.response.len() < 1_000 {
+        return Verdict::Failed(trouble("agy answered with an error", &result.response));
+    }
+    if turn.results > 1 {
+        return failed(C::HarnessFailed, "agy ended its turn more than once".to_owned(), RETRY);
+    }
+    match (result.response.trim().is_empty(), result.denied, turn.access) {
+        (true, 0, _) => Verdict::Silent,
+        (true, ..) | (false, 1.., Access::Write) => failed(
+            C::HarnessFailed,
+            format!("agy refused its agent {} action(s), and called the turn a success", result.denied),
+            "see which with `pactify sub events`, then retry the job",
+        ),
+        _ => Verdict::Completed,
+    }
+}
+
+const RETRY: &str = "see what it said with `pactify sub events`, then retry the job";
+
+/// A failure in agy's own words, by what they are about.
+fn trouble(what: &str, said: &str) -> Failure {
+    const LOG_IN: &str = "log in by running `agy` in a terminal, or set GEMINI_API_KEY; then retry the job";
+    let said = one_line(said);
+    let text = said.to_lowercase();
+    let about = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let known = of_sentence("agy", LOG_IN, &said);
+    let (code, next) = if is_quota(&said) {
+        (C::QuotaExceeded, "wait until it is renewed, then retry the job; a resumed conversation may repeat the error")
+    } else if about(&["log in", "sign in", "unauthenticated", "invalid_grant", "api key"]) {
+        (C::LoginRequired, LOG_IN)
+    } else if about(&["flag provided but not defined", "unknown flag", "flag needs an argument"]) {
+        (C::HarnessIncompatible, "run `agy update`, or use a newer pactify: its arguments have changed")
+    } else {
+        (known.code, if known.code == C::HarnessFailed { RETRY } else { known.next.as_str() })
+    };
+    Failure::new(code, if said.is_empty() { what.to_owned() } else { format!("{what}: {said}") }, next)
+}
+
+fn is_quota(text: &str) -> bool {
+    let text = text.to_lowercase();
+    text.contains("resource_exhausted")
+        || text.contains("quota") && (text.contains("reset") || text.contains("exceeded"))
+}
+
+fn ended(exit: ExitRecord) -> String {
+    match exit {
+        ExitRecord::Code(code) => format!("ended with exit code {code}"),
+        ExitRecord::Signal(signal) => format!("was ended by signal {signal}"),
+    }
+}
