@@ -42,6 +42,8 @@ enum Step {
     RunUnasked(String),
     /// From here on hooks are not run.
     ForgetHooks,
+    /// Replaces its login by this one, as a refresh does.
+    RefreshLogin(String),
     /// Prints this line.
     Emit(String),
     /// Prints this line to the standard error.
@@ -194,6 +196,11 @@ impl Agy {
                     self.report("run_command", &json!({"CommandLine": line}), is_done)?;
                 }
                 Step::ForgetHooks => self.hooks.clear(),
+                Step::RefreshLogin(login) => {
+                    let token = self.gemini.join("antigravity-cli/antigravity-oauth-token");
+                    std::fs::write(token.with_extension("new"), login)?;
+                    std::fs::rename(token.with_extension("new"), token)?;
+                }
                 Step::Emit(line) => writeln!(io::stdout(), "{line}")?,
                 Step::Stderr(line) => writeln!(io::stderr(), "{line}")?,
                 Step::Result(members) => result = members,

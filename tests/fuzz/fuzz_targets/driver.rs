@@ -89,7 +89,9 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn says_completed(line: &str) -> bool {
-    serde_json::from_str::<Value>(line).is_ok_and(|event| event["type"] == "turn.completed")
+    // codex's word for it, and agy's.
+    let is_last = |event: Value| event["type"] == "turn.completed" || event["event"] == "result";
+    serde_json::from_str::<Value>(line).is_ok_and(is_last)
 }
 
 fn check(known: &Known) {

@@ -54,7 +54,10 @@ fn a_program_of_ones_own_is_listed_delegated_to_and_its_result_applied() -> Resu
     let found = doctor["findings"].as_array().into_iter().flatten().find(|finding| finding["id"] == "harness.mine");
     assert_eq!(found.context("no finding")?["severity"], "ok");
     let unknown = editor.refused("delegate", &json!({"brief": "x", "harness": "nobody"}))?.data.context("no data")?;
-    assert!(unknown["next"].as_str().is_some_and(|next| next.contains("codex, mine")), "{unknown}");
+    assert!(
+        unknown["next"].as_str().is_some_and(|next| next.contains("codex, ") && next.contains(", mine;")),
+        "{unknown}"
+    );
 
     let brief = "echo \"$1 $NAMED $MY_AGENT_TOKEN\"; test \"$2\" = \"$PWD\" && echo hello > hello.txt; echo Done.";
     let job = editor.delegate(brief, &json!({}))?;

@@ -75,7 +75,8 @@ fn a_person_adds_a_program_of_their_own() {
         "#;
     let settings = Settings::parse(text).unwrap().speaking("de_DE.UTF-8");
     let names: Vec<_> = settings.known_harnesses().iter().map(|(harness, _)| harness.name().to_string()).collect();
-    assert_eq!(names, ["codex", "mine"].map(str::to_owned));
+    assert_eq!((names[0].as_str(), names.last().map(String::as_str)), ("codex", Some("mine")));
+    assert_eq!(names.len(), registry::all().len() + 1);
     let mine = settings.harness_settings(&settings.harness);
     assert_eq!(mine.own.as_ref().unwrap().lang, "de");
     let found = registry::find(&settings.harness, &mine).unwrap();
@@ -106,7 +107,7 @@ fn a_person_adds_an_agent_that_speaks_acp() {
 #[test]
 fn mistakes_in_a_program_of_ones_own_are_named() {
     for (keys, named) in [
-        ("", "\"mine\" is not a harness of this build (codex)"),
+        ("", "\"mine\" is not a harness of this build (codex, "),
         ("environment = [\"X\"]", "needs a `command`"),
         ("args = []", "needs a `command`"),
         ("command = \"./agent\"", "command: ./agent is not absolute"),

@@ -82,7 +82,7 @@ if test "$1" = tool; then
     names=$(texts name)
     test -n "$names" || refuse
     shell=
-    while read -r name; do
+    while IFS= read -r name; do
         case $name in
         {readers}) ;;
         {SHELL}) shell=yes ;;
