@@ -15,6 +15,7 @@ mod limits;
 mod logins;
 mod outside;
 mod own;
+mod permissions;
 mod secrets;
 mod setup;
 mod skew;
