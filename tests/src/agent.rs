@@ -20,8 +20,12 @@
 //! a command runs as told and may write anywhere, and commands are orphaned by SIGTERM and SIGKILL, as codex leaves them
 //! under `danger-full-access`. Nothing in it waits for ever: an hour is the end of any pause.
 //!
-//! Read next: [`cli`] (the command line), `play` (one turn).
+//! As `scripted-agent acp` it speaks the Agent Client Protocol instead, and plays the same scripts; what only such an agent
+//! does is [`Acp`].
+//!
+//! Read next: [`cli`] (the command line), `play` (one turn), `acp` (the other conversation).
 
+mod acp;
 pub mod cli;
 mod escape;
 mod files;
@@ -36,7 +40,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub use step::{Content, Edit, Escape, Escapee, Hex, Name, ScriptError, Step};
+pub use step::{Acp, Choice, Content, Edit, Escape, Escapee, Hex, Name, ScriptError, Step};
 
 /// The version it claims to be: the one whose behaviour was measured.
 pub const CODEX_VERSION: &str = "0.171.0";

@@ -6,11 +6,12 @@
 
 #![no_main]
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use pactify_core::brief::Brief;
-use pactify_core::harness::{HarnessSettings, Places, Request, Resume, Step, registry};
+use pactify_core::config::Settings;
+use pactify_core::harness::{FileAnswer, Harness, HarnessSettings, Places, Request, Resume, Step};
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{ExitRecord, Known, Usage};
 use pactify_core::job::outcome::Verdict;
@@ -24,7 +25,11 @@ const NOTICES_MAX: usize = 40;
 
 static JOB: LazyLock<JobId> = LazyLock::new(|| "20261129-154512-abcdef".parse().unwrap());
 static BRIEF: LazyLock<Brief> = LazyLock::new(|| Brief::new("Fix it.").unwrap());
-static SETTINGS: LazyLock<HarnessSettings> = LazyLock::new(HarnessSettings::default);
+/// Those of this build, and an agent of the person's own.
+static HARNESSES: LazyLock<Vec<(Arc<dyn Harness>, HarnessSettings)>> = LazyLock::new(|| {
+    let own = "[harnesses.agent]\ncommand = \"/opt/agent\"\nprotocol = \"acp\"";
+    Settings::parse(own).unwrap().known_harnesses()
+});
 static PROGRAM: LazyLock<AbsPath> = LazyLock::new(|| path("/opt/codex"));
 static PLACES: LazyLock<Places> = LazyLock::new(|| Places {
     tree: path("/j/tree"),
@@ -44,14 +49,14 @@ fuzz_target!(|input: &[u8]| {
         Some(signal @ 128..) => ExitRecord::Signal(i32::from(signal) - 127),
         Some(code) => ExitRecord::Code(i32::from(code)),
     };
-    for harness in registry::all() {
+    for (harness, settings) in &*HARNESSES {
         let used = Usage { input_tokens: 7, ..Usage::default() };
         let request = Request {
             job: &JOB,
             brief: &BRIEF,
             executable: &PROGRAM,
             interpreter: None,
-            settings: &SETTINGS,
+            settings,
             model: None,
             permissions: Policy::Allow,
             places: &PLACES,
@@ -66,9 +71,19 @@ fuzz_target!(|input: &[u8]| {
                 Some(line) => steps.extend(driver.on_stderr(line)),
                 None => {
                     completed |= says_completed(line);
-                    steps.extend(driver.on_line(line));
+                    steps.extend(driver.on_raw(line).unwrap_or_else(|| driver.on_line(line)));
                 }
             }
+        }
+        let files: Vec<u64> = steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::File(request) => Some(request.id),
+                _ => None,
+            })
+            .collect();
+        for id in files {
+            steps.extend(driver.on_file(id, FileAnswer::Contents("a\nb".to_owned())));
         }
         steps.extend(driver.on_cancel());
         let conclusion = driver.on_exit(exit);
@@ -81,7 +96,11 @@ fuzz_target!(|input: &[u8]| {
             }
         }
         match conclusion.verdict {
-            Verdict::Completed => assert!(completed && exit == ExitRecord::Code(0)),
+            // An agent is ended by us where it doesn't end with its input.
+            Verdict::Completed if ["codex", "agy"].contains(&harness.name().as_str()) => {
+                assert!(completed && exit == ExitRecord::Code(0));
+            }
+            Verdict::Completed => assert!(completed),
             Verdict::Failed(failure) => showable(&failure),
             Verdict::Silent => assert_eq!(exit, ExitRecord::Code(0)),
         }
@@ -89,8 +108,10 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn says_completed(line: &str) -> bool {
-    // codex's word for it, and agy's.
-    let is_last = |event: Value| event["type"] == "turn.completed" || event["event"] == "result";
+    // codex's word for it, agy's, and that of the agents that speak ACP.
+    let is_last = |event: Value| {
+        event["type"] == "turn.completed" || event["event"] == "result" || event["result"]["stopReason"] == "end_turn"
+    };
     serde_json::from_str::<Value>(line).is_ok_and(is_last)
 }
 

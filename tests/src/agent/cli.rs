@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::acp;
 use super::escape::Linger;
 use super::lines::Lines;
 use super::play::{Turn, command};
@@ -37,6 +38,8 @@ enum Verb {
         #[command(subcommand)]
         verb: LoginVerb,
     },
+    /// Speak the Agent Client Protocol on standard input and output
+    Acp,
     /// An escapee of an earlier run
     #[command(name = "__linger", hide = true)]
     Linger(Linger),
@@ -123,6 +126,7 @@ fn dispatch(codex: Codex) -> Result<ExitCode, Refusal> {
         Some(Verb::Exec(exec)) => exec.run(&profile),
         Some(Verb::Sandbox(sandbox)) => sandbox.run(&profile),
         Some(Verb::Login { verb: LoginVerb::Status }) => Ok(login_status(profile.login)),
+        Some(Verb::Acp) => acp::serve(&profile).map(|()| ExitCode::SUCCESS).map_err(error("over ACP")),
         Some(Verb::Linger(linger)) => linger.live().map(|()| ExitCode::SUCCESS).map_err(error("can't linger")),
         Some(Verb::Session { command }) => session(&command),
         None => Err(Refusal("scripted-agent has no user interface: use `exec --json`".to_owned())),

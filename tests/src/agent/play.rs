@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub(super) struct Turn {
 }
 
 /// How a turn ends before its last step.
-enum End {
+pub(super) enum End {
     /// With this exit code and no further event.
     Silent(u8),
     /// With `turn.failed`.
@@ -107,27 +107,11 @@ impl Turn {
             Step::Error(text) => self.lines.event(&json!({"type": "error", "message": text})),
             Step::IgnoreSandbox => self.refuses_edits = false,
             Step::Run(text) => self.run(text).map_err(failed(step))?,
-            Step::Escape(escape) => escape::start(&self.folder, escape).map_err(failed(step))?,
-            Step::Emit(line) => self.lines.bytes(format!("{line}\n").as_bytes()),
-            Step::EmitBytes(bytes) => self.lines.bytes(&bytes.0),
             Step::Flood(count) => (0..*count).for_each(|number| self.say(&format!("message {number}"))),
             Step::LongLine(bytes) => self.say(&"x".repeat(usize::try_from(*bytes).unwrap_or(ENDLESS).min(ENDLESS))),
-            Step::EndlessLine => (0..ENDLESS >> 16).for_each(|_| self.lines.bytes(&[b'x'; 1 << 16])),
-            Step::Stderr(text) => complain(text),
-            Step::StderrFlood(bytes) => (0..bytes.div_ceil(1 << 16)).for_each(|_| complain(&"e".repeat((1 << 16) - 1))),
-            Step::CloseStdout => close_stdout().map_err(failed(step))?,
-            Step::Sleep(seconds) => rest(pause(*seconds)),
-            Step::Hang => rest(LONGEST_PAUSE),
-            Step::IgnoreSignals => deafen().map_err(failed(step))?,
-            Step::WaitFor(path, seconds) => {
-                let path = self.folder.join(path.to_path());
-                rendezvous::appears(&path, pause(*seconds)).map_err(failed(step))?;
-            }
             Step::Report(path) => self.report(path).map_err(failed(step))?,
             Step::Fail(message) => return Err(End::Failed(message.clone())),
-            Step::Exit(code) => return Err(End::Silent(u8::try_from(*code).unwrap_or(u8::MAX))),
-            Step::Die(number) => return die(*number),
-            _ => unreachable!("the file steps are described above"),
+            other => act(&self.folder, other, &mut self.lines)?,
         }
         Ok(())
     }
@@ -159,20 +143,10 @@ impl Turn {
     fn run(&mut self, text: &str) -> io::Result<()> {
         let item = |output: &str, code: Option<i32>, status: &str| json!({"command": shown(text), "aggregated_output": output, "exit_code": code, "status": status});
         let id = self.lines.start_item("command_execution", item("", None, "in_progress"));
-        // Not a pipe: what the command leaves running in the background must not delay its end.
-        let mut output = File::from(memfd_create("output", MemfdFlags::CLOEXEC)?);
-        let mut session = command(std::env::current_exe()?);
-        session.args(["__session", text]).current_dir(&self.folder).stdin(Stdio::null());
-        let mut child = session.stdout(output.try_clone()?).stderr(output.try_clone()?).spawn()?;
-        RUNNING.store(child.id().cast_signed(), Ordering::SeqCst);
-        let status = child.wait()?;
-        RUNNING.store(0, Ordering::SeqCst);
-        output.rewind()?;
-        let mut bytes = Vec::new();
-        output.read_to_end(&mut bytes)?;
+        let (status, output) = shell(&self.folder, text)?;
         let ended = if status.success() { "completed" } else { "failed" };
         let code = Some(status.code().unwrap_or(-1));
-        self.lines.end_item(&id, "command_execution", item(&String::from_utf8_lossy(&bytes), code, ended));
+        self.lines.end_item(&id, "command_execution", item(&output, code, ended));
         Ok(())
     }
 
@@ -192,6 +166,53 @@ impl Turn {
         let partial = path.with_extension("partial");
         std::fs::write(&partial, serde_json::to_vec_pretty(&report)?)?;
         std::fs::rename(partial, path)
+    }
+}
+
+/// Does a step that is the same whatever the agent speaks.
+pub(super) fn act(folder: &Path, step: &Step, lines: &mut Lines) -> Result<(), End> {
+    match step {
+        Step::Escape(escape) => escape::start(folder, escape).map_err(failed(step))?,
+        Step::Emit(line) => lines.bytes(format!("{line}\n").as_bytes()),
+        Step::EmitBytes(bytes) => lines.bytes(&bytes.0),
+        Step::EndlessLine => (0..ENDLESS >> 16).for_each(|_| lines.bytes(&[b'x'; 1 << 16])),
+        Step::Stderr(text) => complain(text),
+        Step::StderrFlood(bytes) => (0..bytes.div_ceil(1 << 16)).for_each(|_| complain(&"e".repeat((1 << 16) - 1))),
+        Step::CloseStdout => close_stdout().map_err(failed(step))?,
+        Step::Sleep(seconds) => rest(pause(*seconds)),
+        Step::Hang => rest(LONGEST_PAUSE),
+        Step::IgnoreSignals => deafen().map_err(failed(step))?,
+        Step::WaitFor(path, seconds) => {
+            rendezvous::appears(&folder.join(path.to_path()), pause(*seconds)).map_err(failed(step))?;
+        }
+        Step::Exit(code) => return Err(End::Silent(u8::try_from(*code).unwrap_or(u8::MAX))),
+        Step::Die(number) => return die(*number),
+        other => return Err(End::Failed(format!("this agent does no such thing: {}", other.to_json()))),
+    }
+    Ok(())
+}
+
+/// Runs a command in a session of its own, and gives how it ended and all that it printed.
+pub(super) fn shell(folder: &Path, text: &str) -> io::Result<(ExitStatus, String)> {
+    // Not a pipe: what the command leaves running in the background must not delay its end.
+    let mut output = File::from(memfd_create("output", MemfdFlags::CLOEXEC)?);
+    let mut session = command(std::env::current_exe()?);
+    session.args(["__session", text]).current_dir(folder).stdin(Stdio::null());
+    let mut child = session.stdout(output.try_clone()?).stderr(output.try_clone()?).spawn()?;
+    RUNNING.store(child.id().cast_signed(), Ordering::SeqCst);
+    let status = child.wait()?;
+    RUNNING.store(0, Ordering::SeqCst);
+    output.rewind()?;
+    let mut bytes = Vec::new();
+    output.read_to_end(&mut bytes)?;
+    Ok((status, String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Ends the command that runs, if one does.
+pub(super) fn end_command() {
+    if let Some(group) = Pid::from_raw(RUNNING.load(Ordering::SeqCst)) {
+        // It may have ended just now.
+        let _ = kill_process_group(group, Signal::KILL);
     }
 }
 
@@ -215,10 +236,7 @@ fn listen(kinds: &[SignalKind]) -> io::Result<()> {
 }
 
 fn interrupted() -> ! {
-    if let Some(group) = Pid::from_raw(RUNNING.load(Ordering::SeqCst)) {
-        // It may have ended just now.
-        let _ = kill_process_group(group, Signal::KILL);
-    }
+    end_command();
     std::process::exit(1)
 }
 
@@ -243,12 +261,12 @@ fn close_stdout() -> io::Result<()> {
     Ok(rustix::stdio::dup2_stdout(null)?)
 }
 
-fn failed<E: std::error::Error>(step: &Step) -> impl Fn(E) -> End {
+pub(super) fn failed<E: std::error::Error>(step: &Step) -> impl Fn(E) -> End {
     let step = step.to_json();
     move |error| End::Failed(format!("the scripted agent can't {step}: {}", with_causes(&error)))
 }
 
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
@@ -273,7 +291,7 @@ fn pause(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE)
 }
 
-fn complain(line: &str) {
+pub(super) fn complain(line: &str) {
     // Nobody may be listening.
     let _ = writeln!(io::stderr(), "{line}");
 }

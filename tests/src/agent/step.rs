@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// One thing that the agent does. Written as `{"name": value}` or, without a value, as `"name"`.
 ///
@@ -75,12 +76,68 @@ pub enum Step {
     /// Writes arguments, environment, working folder and prompt of this run to a file, as JSON.
     Report(Name),
 
-    /// Ends the turn with `turn.failed` and exit code 1.
+    /// Something that only an agent which speaks ACP does.
+    Acp(Acp),
+
+    /// Ends the turn with `turn.failed` and exit code 1 (over ACP: refuses the prompt).
     Fail(String),
     /// Ends the process with this code and no further event.
     Exit(i32),
     /// Ends the process by this signal number.
     Die(i32),
+}
+
+/// What only an agent that speaks the Agent Client Protocol does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Acp {
+    /// Asks for a permission, and goes on by what it is answered.
+    Ask {
+        /// What for.
+        title: String,
+        /// The answers it takes; without any: once, always, no.
+        #[serde(default)]
+        options: Vec<Choice>,
+        /// The steps after a yes.
+        #[serde(default)]
+        then: Vec<Step>,
+        /// The steps after anything else.
+        #[serde(default)]
+        otherwise: Vec<Step>,
+    },
+    /// Asks for this many permissions at once, waits for all answers and says how many are a yes.
+    AskMany(u64),
+    /// Reads a file through the client, and puts what came of it into another one by itself: path, place.
+    ReadFile(String, Name),
+    /// Writes a file through the client: path, content. Says why, if it is refused.
+    WriteFile(String, String),
+    /// Asks the client for anything, and says what came of it: method, parameters.
+    Request(String, Value),
+    /// Tells anything of the session.
+    Update(Value),
+    /// Tells anything of another session.
+    UpdateOf(String, Value),
+    /// From here on a cancel has no effect.
+    IgnoreCancel,
+    /// From here on the end of the input is no reason to end.
+    IgnoreEnd,
+    /// Ends the turn for this reason.
+    Stop(String),
+    /// Refuses the prompt: code, message.
+    Refuse(i64, String),
+}
+
+/// An answer that a permission takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Choice {
+    /// Its id.
+    pub id: String,
+    /// Its meaning, in the protocol's words.
+    pub kind: String,
+    /// What people read.
+    #[serde(default)]
+    pub name: String,
 }
 
 /// A path and what to put there.

@@ -3,8 +3,8 @@
 //! Here: what a job does and how it ends by a person's will. [`failures`]: everything that can keep it from ending
 //! well. [`privacy`]: keys, logins and homes.
 
-mod failures;
-mod privacy;
+pub(crate) mod failures;
+pub(crate) mod privacy;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,21 +22,21 @@ use serde_json::{Value, json};
 const KEY: &str = "zuckerwatte-7f3a9e51";
 
 /// Settings of a provider: its key is in a variable; it is not asked twice.
-const KEYED: &str = "env_key = \"GATEWAY_KEY\"";
-const QUICK: &str = "request_max_retries = 0\nstream_max_retries = 0";
+pub(crate) const KEYED: &str = "env_key = \"GATEWAY_KEY\"";
+pub(crate) const QUICK: &str = "request_max_retries = 0\nstream_max_retries = 0";
 
 /// How long a process may take to be gone once its job has ended.
 const GONE: Duration = Duration::from_secs(10);
 
 /// A person's machine: a gateway, its key in the environment, a repository.
-struct Stage {
-    sandbox: Sandbox,
-    provider: Provider,
+pub(crate) struct Stage {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) provider: Provider,
 }
 
 impl Stage {
     /// With these scripts for the provider, each under its name.
-    fn new(scripts: &Value) -> Result<Self> {
+    pub(crate) fn new(scripts: &Value) -> Result<Self> {
         let provider = Provider::start(Scripts::from_value(json!({"scripts": scripts}))?)?;
         let mut sandbox = Sandbox::new()?;
         sandbox.set("GATEWAY_KEY", KEY);
@@ -44,7 +44,7 @@ impl Stage {
     }
 
     /// With one script, which codex is aimed at.
-    fn playing(steps: &Value) -> Result<Self> {
+    pub(crate) fn playing(steps: &Value) -> Result<Self> {
         let stage = Self::new(&json!({"x": {"steps": steps}}))?;
         stage.aim("x")?;
         Ok(stage)
@@ -56,7 +56,7 @@ impl Stage {
     }
 
     /// The same for any URL, with more of codex's own settings: at the top, and of the provider.
-    fn configure(&self, base_url: &str, settings: &str, of_provider: &str) -> Result<()> {
+    pub(crate) fn configure(&self, base_url: &str, settings: &str, of_provider: &str) -> Result<()> {
         let executable = tools::codex()?.display().to_string();
         let text = format!(
             r#"
@@ -251,7 +251,7 @@ fn start_long_command(stage: &Stage, editor: &mut Editor) -> Result<(String, Pid
 }
 
 /// The processes that carry the mark of this job, with their arguments.
-fn processes_of(job: &str) -> impl Iterator<Item = (Pid, String)> {
+pub(crate) fn processes_of(job: &str) -> impl Iterator<Item = (Pid, String)> {
     let mark = format!("PACTIFY_JOB={job}");
     fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(move |entry| {
         let pid = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;

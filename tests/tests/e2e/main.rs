@@ -5,6 +5,7 @@ mod bases;
 mod cli;
 mod clients;
 mod codex;
+mod conformance;
 mod doctor;
 mod editors;
 mod hostile;

@@ -12,7 +12,7 @@ use pactify_tests::outside;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use serde_json::{Value, json};
 
-use super::{KEYED, QUICK, Stage};
+use super::{KEYED, Stage};
 
 /// A provider's behaviour and what a person is told of it.
 struct Case {
@@ -27,7 +27,7 @@ fn case(name: &'static str, step: Value, code: &'static str, says: &'static str)
     Case { name, steps: json!([step]), code, says }
 }
 
-fn error(status: u16, code: &str, message: &str) -> Value {
+pub(crate) fn error(status: u16, code: &str, message: &str) -> Value {
     json!({"status": status, "body": {"error": {"message": message, "type": code, "code": code}}})
 }
 
@@ -96,30 +96,6 @@ fn check(cases: &[Case]) -> Result<()> {
         assert_failure(&status, case.code, case.says).context(case.name)?;
     }
     Ok(())
-}
-
-#[test]
-fn a_provider_that_never_answers_is_a_stall() -> Result<()> {
-    let stage = Stage::playing(&json!([{"hang": 120}]))?;
-    let repository = stage.repository()?;
-    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
-    let job = editor.delegate("Say hello.", &json!({"stallSeconds": 4}))?;
-    let status = editor.until(&job, "finished")?;
-    assert_eq!(status["outcome"], "stalled", "{status:#}");
-    assert_failure(&status, "stalled", "--stall")
-}
-
-#[test]
-fn a_provider_that_is_not_there_is_unreachable() -> Result<()> {
-    let stage = Stage::new(&json!({}))?;
-    // Bound, so that nobody else gets the port; not listening, so that it refuses.
-    let (_holder, port) = refusing_port()?;
-    stage.configure(&format!("http://127.0.0.1:{port}/v1"), "", &format!("{KEYED}\n{QUICK}"))?;
-    let repository = stage.repository()?;
-    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
-    let job = editor.delegate("Say hello.", &json!({}))?;
-    let status = editor.until(&job, "finished")?;
-    assert_failure(&status, "providerUnreachable", "base_url")
 }
 
 #[test]
@@ -219,7 +195,7 @@ fn assert_nothing_ran(stage: &Stage, editor: &mut Editor, job: &str) -> Result<(
     Ok(())
 }
 
-fn refusing_port() -> Result<(OwnedFd, u16)> {
+pub(crate) fn refusing_port() -> Result<(OwnedFd, u16)> {
     let holder = socket(AddressFamily::INET, SocketType::STREAM, None)?;
     bind(&holder, &std::net::SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
     let address = std::net::SocketAddrV4::try_from(getsockname(&holder)?)?;

@@ -112,8 +112,8 @@ fn codex_works_in_a_home_of_the_job_and_leaves_the_persons_alone() -> Result<()>
     Ok(())
 }
 
-#[test]
-fn a_login_is_used_where_it_is_and_refreshed_there() -> Result<()> {
+/// A case of the conformance suite.
+pub(crate) fn a_login_is_used_where_it_is_and_refreshed_there() -> Result<()> {
     let stage = Stage::new(&json!({"x": {
         "steps": [{"message": "Logged in."}],
         "oauth": {"body": {"id_token": FRESH, "access_token": FRESH, "refresh_token": "second"}},

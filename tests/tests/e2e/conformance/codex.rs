@@ -1,0 +1,93 @@
+//! The real codex, against the scripted provider.
+
+use anyhow::Result;
+use pactify_tests::agent::Profile;
+use pactify_tests::editor::{self, Editor};
+use pactify_tests::sandbox::Sandbox;
+use serde_json::{Value, json};
+
+use super::{Act, Lie, Login, Play, Row, Stage, Trouble, ending};
+use crate::codex::failures::{error, refusing_port};
+use crate::codex::{self, KEYED, QUICK, privacy};
+
+pub(super) struct Codex;
+
+impl Row for Codex {
+    fn name(&self) -> &'static str {
+        "codex"
+    }
+
+    fn stage(&self, play: &Play) -> Result<Stage> {
+        let mut held = None;
+        let stage = match play {
+            Play::Turns(turns) => codex::Stage::playing(&turns.iter().flatten().map(step).collect())?,
+            Play::Trouble(Trouble::Refused) => {
+                let stage = codex::Stage::new(&json!({}))?;
+                // Bound, so that nobody else gets the port; not listening, so that it refuses.
+                let (holder, port) = refusing_port()?;
+                held = Some(holder);
+                stage.configure(&format!("http://127.0.0.1:{port}/v1"), "", &format!("{KEYED}\n{QUICK}"))?;
+                stage
+            }
+            Play::Trouble(trouble) => codex::Stage::playing(&json!([troubled(*trouble)]))?,
+        };
+        let codex::Stage { sandbox, provider } = stage;
+        Ok(Stage { sandbox, held: Box::new((provider, held)), harness: "codex", briefs: Vec::new() })
+    }
+
+    fn login(&self) -> Result<Login> {
+        privacy::a_login_is_used_where_it_is_and_refreshed_there()?;
+        Ok(Login::Refreshed)
+    }
+
+    /// By its twin, which can be made to say anything.
+    fn lies(&self) -> Result<Vec<Lie>> {
+        let sandbox = Sandbox::new()?;
+        editor::use_scripted_agent(&sandbox, &Profile::default().steps)?;
+        let repository = sandbox.repository("one")?;
+        repository.fill()?;
+        let mut editor = Editor::open(&sandbox, repository.path())?;
+        let done = json!({"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}}).to_string();
+        let failed = json!({"type": "turn.failed", "error": {"message": "stream disconnected"}}).to_string();
+        let write = json!({"write": {"path": "a.txt", "content": "a\n"}});
+        let mut lies = Vec::new();
+        for (told, access, steps) in [
+            ("exit code 0 without the end of a turn", "write", json!([write, {"say": "Done."}, {"exit": 0}])),
+            (
+                "the end of a turn, then exit code 1",
+                "write",
+                json!([write, {"say": "Done."}, {"emit": done}, {"exit": 1}]),
+            ),
+            ("a failed turn, then exit code 0", "write", json!([write, {"emit": failed}, {"exit": 0}])),
+            ("“done” after a refused edit", "write", json!([{"say": "All done, the file is written."}])),
+            (
+                "“nothing was changed” in a read-only job that wrote",
+                "readOnly",
+                json!(["ignoreSandbox", write, {"say": "I changed nothing."}]),
+            ),
+            ("the end of a turn cut in half", "write", json!([write, {"emit": &done[..20]}, {"exit": 0}])),
+        ] {
+            let job = editor.delegate(&pactify_tests::agent::brief(&steps), &json!({"access": access}))?;
+            lies.push(Lie { told, outcome: ending(&editor.until(&job, "finished")?) });
+        }
+        Ok(lies)
+    }
+}
+
+fn step(act: &Act) -> Value {
+    match act {
+        Act::Write(path, text) => json!({"edit": {"path": path, "content": text}}),
+        Act::Shell(command) => json!({"shell": command}),
+        Act::Say(text) => json!({"message": text}),
+    }
+}
+
+fn troubled(trouble: Trouble) -> Value {
+    match trouble {
+        Trouble::Unauthorized => error(401, "invalid_api_key", "Incorrect API key."),
+        Trouble::RateLimit => error(429, "rate_limit_exceeded", "Slow down."),
+        Trouble::ServerError => error(500, "server_error", "Oops."),
+        Trouble::Hang => json!({"hang": 120}),
+        Trouble::Malformed | Trouble::Refused => json!({"raw": "event: response.created\ndata: {nonsense\n\n"}),
+    }
+}
