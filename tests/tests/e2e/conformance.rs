@@ -5,6 +5,8 @@
 //! measured harnesses call a success, and what becomes of it.
 
 mod acp;
+mod agy;
+mod cli;
 mod codex;
 mod lies;
 
@@ -26,6 +28,11 @@ pub(crate) trait Row {
 
     /// A machine on which it is set up, and plays this.
     fn stage(&self, play: &Play) -> Result<Stage>;
+
+    /// The event by which a job shows that it is at work, a command at best.
+    fn at_work(&self) -> &'static str {
+        "commandStarted"
+    }
 
     /// Whether a login that the program refreshed in a job is the person's afterwards.
     fn login(&self) -> Result<Login>;
@@ -174,6 +181,8 @@ macro_rules! rows {
 rows! {
     on_codex: crate::conformance::codex::Codex,
     on_acp: crate::conformance::acp::Acp,
+    on_agy: crate::conformance::agy::Agy,
+    on_cli: crate::conformance::cli::Cli,
 }
 
 fn writes(row: &dyn Row) -> Result<()> {
@@ -222,7 +231,7 @@ fn cancels(row: &dyn Row) -> Result<()> {
     let repository = stage.repository()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     let job = stage.delegate(&mut editor, &json!({}))?;
-    editor.event(&job, "commandStarted")?;
+    editor.event(&job, row.at_work())?;
     rendezvous::appears(&stage.tree(&job).join("started"), JOB)?;
     let running = |words: &str| processes_of(&job).any(|(_, arguments)| arguments.contains(words));
     assert!(running("sleep 3001"), "the command runs");

@@ -1,0 +1,128 @@
+//! agy, by its twin: the real one cannot be run here.
+
+use anyhow::{Result, ensure};
+use pactify_tests::agy;
+use pactify_tests::editor::Editor;
+use serde_json::{Value, json};
+
+use super::{Act, Lie, Login, Play, Row, Stage, Trouble, ending};
+use crate::agy::sandbox;
+
+pub(super) struct Agy;
+
+impl Row for Agy {
+    fn name(&self) -> &'static str {
+        "agy"
+    }
+
+    fn stage(&self, play: &Play) -> Result<Stage> {
+        let briefs = match play {
+            Play::Turns(turns) => {
+                turns.iter().map(|acts| agy::brief(&acts.iter().map(step).collect::<Vec<_>>())).collect()
+            }
+            Play::Trouble(trouble) => vec![agy::brief(&troubled(*trouble))],
+        };
+        Ok(Stage { sandbox: sandbox(agy::VERSION)?, held: Box::new(()), harness: "agy", briefs })
+    }
+
+    fn login(&self) -> Result<Login> {
+        let sandbox = sandbox(agy::VERSION)?;
+        let repository = sandbox.repository("one")?;
+        repository.fill()?;
+        let mut editor = Editor::open(&sandbox, repository.path())?;
+        let refreshed = "{\"refresh_token\":\"r-1\"}";
+        let job = editor
+            .delegate(&agy::brief(&[json!({"refreshLogin": refreshed}), json!({"say": "Hello."})]), &json!({}))?;
+        editor.until(&job, "finished")?;
+        let kept = std::fs::read_to_string(sandbox.home().join(".gemini/antigravity-cli/antigravity-oauth-token"))?;
+        ensure!(kept == refreshed, "the person's login is {kept}");
+        Ok(Login::Refreshed)
+    }
+
+    fn lies(&self) -> Result<Vec<Lie>> {
+        let sandbox = sandbox(agy::VERSION)?;
+        let repository = sandbox.repository("one")?;
+        repository.fill()?;
+        let mut editor = Editor::open(&sandbox, repository.path())?;
+        let write = json!({"write": ["a.txt", "a\n"]});
+        let say = json!({"say": "Done."});
+        let stderr = |line: &str| json!({"stderr": line});
+        let result = |members: Value| json!({"result": members});
+        let mut lies = Vec::new();
+        for (told, access, steps) in [
+            (
+                "exit code 0 and `ERROR`, after work",
+                "write",
+                vec![write.clone(), say.clone(), result(json!({"status": "ERROR"}))],
+            ),
+            ("`SUCCESS`, then exit code 1", "write", vec![write.clone(), say.clone(), json!({"exitLater": 1})]),
+            ("exit code 0 without a result", "write", vec![write.clone(), say.clone(), json!({"exit": 0})]),
+            (
+                "`SUCCESS` with a part of the answer, after its time-out",
+                "write",
+                vec![write.clone(), say.clone(), stderr("print timeout after 5m0s, returning partial output")],
+            ),
+            (
+                "`SUCCESS` after it ended background tasks",
+                "write",
+                vec![write.clone(), say.clone(), stderr("terminating 2 background task(s) on exit")],
+            ),
+            ("`SUCCESS` without an answer", "write", vec![write.clone()]),
+            (
+                "`SUCCESS` without an answer, after a refused tool",
+                "readOnly",
+                vec![
+                    json!({"run": "make"}),
+                    stderr("jetski: no output produced — a tool required the \"command\" permission"),
+                ],
+            ),
+            ("`SUCCESS`, and nothing was changed", "write", vec![say.clone()]),
+            (
+                "`SUCCESS` with an old quota error for an answer",
+                "write",
+                vec![json!({"say": "RESOURCE_EXHAUSTED: quota exceeded, resets in 3h"})],
+            ),
+            ("`WAITING`", "write", vec![write.clone(), say.clone(), result(json!({"status": "WAITING"}))]),
+            ("a command in plan mode that no hook saw", "readOnly", vec![json!({"runUnasked": "true"}), say.clone()]),
+            (
+                "hooks that did not load",
+                "readOnly",
+                vec![json!("forgetHooks"), json!({"view": "README.md"}), say.clone()],
+            ),
+            ("a change in plan mode", "readOnly", vec![json!({"runUnasked": "echo x > x"}), say.clone()]),
+        ] {
+            let job = editor.delegate(&agy::brief(&steps), &json!({"harness": "agy", "access": access}))?;
+            lies.push(Lie { told, outcome: ending(&editor.until(&job, "finished")?) });
+        }
+        let brief = agy::brief(&[write, say]);
+        let job = editor.delegate(&brief, &json!({"harness": "agy"}))?;
+        editor.until(&job, "finished")?;
+        let home = sandbox.pactify_home().join("jobs").join(&job).join("home");
+        std::fs::remove_dir_all(home.join("gemini/antigravity-cli/conversations"))?;
+        editor.run("resume", &json!({"jobId": job, "message": brief}))?;
+        let outcome = ending(&editor.until(&job, "finished")?);
+        lies.push(Lie { told: "another conversation than the one to go on with", outcome });
+        Ok(lies)
+    }
+}
+
+fn step(act: &Act) -> Value {
+    match act {
+        Act::Write(path, text) => json!({"write": [path, text]}),
+        Act::Shell(command) => json!({"run": command}),
+        Act::Say(text) => json!({"say": text}),
+    }
+}
+
+/// How it tells of its provider, as far as that is known.
+fn troubled(trouble: Trouble) -> Vec<Value> {
+    let error = |words: &str| vec![json!({"result": {"status": "ERROR", "error": words}}), json!({"exitLater": 1})];
+    match trouble {
+        Trouble::Unauthorized => error("401 Unauthorized: request had invalid authentication credentials"),
+        Trouble::RateLimit => error("429 RESOURCE_EXHAUSTED: quota exceeded, resets in 2h"),
+        Trouble::ServerError => error("500 Internal Server Error"),
+        Trouble::Refused => error("dial tcp 127.0.0.1:9: connect: connection refused"),
+        Trouble::Hang => vec![json!("hang")],
+        Trouble::Malformed => error("parse error: unexpected end of JSON input"),
+    }
+}

@@ -1,0 +1,125 @@
+//! A plain program of the person's own: a shell script that prints lines of JSON and does what the brief says.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+
+use anyhow::Result;
+use pactify_tests::editor::{Editor, configure};
+use pactify_tests::sandbox::Sandbox;
+use serde_json::json;
+
+use super::{Act, Lie, Login, Play, Row, Stage, Trouble, ending};
+
+pub(super) struct Cli;
+
+/// What the program knows; the brief is the rest of it. When it may only look, it does not what it is told.
+const PROGRAM: &str = r#"#!/bin/sh
+mode=$1
+say() { printf '{"role":"assistant","content":"%s"}\n' "$1"; }
+write() { test "$mode" = look || printf "$2" > "$1"; }
+run() { test "$mode" = look || setsid -w sh -c "$1"; }
+printf '{"type":"init","session_id":"%s"}\n' "${2:-session-1}"
+eval "$(cat)"
+"#;
+
+fn sandbox() -> Result<Sandbox> {
+    let sandbox = Sandbox::new()?;
+    let program = sandbox.root().join("my-agent");
+    std::fs::write(&program, PROGRAM)?;
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755))?;
+    let program = program.display().to_string();
+    let text = format!(
+        "[harnesses.mine]\ncommand = {program:?}\nargs = [\"write\"]\nread-only-args = [\"look\"]\n\
+         resume-args = [\"{{session}}\"]\noutput = \"jsonl\"\n"
+    );
+    configure(&sandbox, &text)?;
+    Ok(sandbox)
+}
+
+impl Row for Cli {
+    fn name(&self) -> &'static str {
+        "cli"
+    }
+
+    fn stage(&self, play: &Play) -> Result<Stage> {
+        let briefs = match play {
+            Play::Turns(turns) => turns.iter().map(|acts| acts.iter().map(line).collect()).collect(),
+            Play::Trouble(trouble) => vec![troubled(*trouble).to_owned()],
+        };
+        Ok(Stage { sandbox: sandbox()?, held: Box::new(()), harness: "mine", briefs })
+    }
+
+    /// It does not tell of its commands.
+    fn at_work(&self) -> &'static str {
+        "sessionStarted"
+    }
+
+    fn login(&self) -> Result<Login> {
+        Ok(Login::None("a program of the person's own has the person's home"))
+    }
+
+    fn lies(&self) -> Result<Vec<Lie>> {
+        let sandbox = sandbox()?;
+        let repository = sandbox.repository("one")?;
+        repository.fill()?;
+        let mut editor = Editor::open(&sandbox, repository.path())?;
+        let mut lies = Vec::new();
+        for (told, access, brief) in [
+            ("“done”, then exit code 1", "write", "write a a; say Done.; exit 1"),
+            ("“done”, then a signal", "write", "write a a; say Done.; kill -9 $$"),
+            ("“done” where nothing was changed", "write", "say Done."),
+            ("exit code 0 without an answer", "readOnly", "true"),
+            ("exit code 0 after noise", "readOnly", "echo Welcome; echo '{\"torn\":'"),
+            (
+                "exit code 0 after `is_error`",
+                "write",
+                "write a a; echo '{\"type\":\"result\",\"is_error\":true,\"result\":\"API Error: 500\"}'",
+            ),
+            (
+                "exit code 0 after `error_max_turns`",
+                "write",
+                "write a a; echo '{\"type\":\"result\",\"subtype\":\"error_max_turns\"}'",
+            ),
+            (
+                "exit code 0 after an error event",
+                "write",
+                "write a a; say Done.; echo '{\"type\":\"error\",\"message\":\"no\"}'",
+            ),
+            (
+                "exit code 0 after `turn.failed`",
+                "write",
+                "write a a; echo '{\"type\":\"turn.failed\",\"error\":{\"message\":\"no\"}}'",
+            ),
+            ("a change where it should only look", "readOnly", "echo x > x; say Done."),
+        ] {
+            let job = editor.delegate(brief, &json!({"harness": "mine", "access": access}))?;
+            lies.push(Lie { told, outcome: ending(&editor.until(&job, "finished")?) });
+        }
+        let job = editor.delegate("write a a; say Done.", &json!({"harness": "mine"}))?;
+        editor.until(&job, "finished")?;
+        let other = "write b b; echo '{\"type\":\"init\",\"session_id\":\"other\"}'; say Done.";
+        editor.run("resume", &json!({"jobId": job, "message": other}))?;
+        let outcome = ending(&editor.until(&job, "finished")?);
+        lies.push(Lie { told: "another session than the one to go on with", outcome });
+        Ok(lies)
+    }
+}
+
+fn line(act: &Act) -> String {
+    match act {
+        Act::Write(path, text) => format!("write {path} '{text}'\n"),
+        Act::Shell(command) => format!("run '{command}'\n"),
+        Act::Say(text) => format!("say '{text}'\n"),
+    }
+}
+
+fn troubled(trouble: Trouble) -> &'static str {
+    match trouble {
+        Trouble::Unauthorized => "echo 'Error: 401 Incorrect API key.' >&2; exit 1",
+        Trouble::RateLimit => "echo 'Error: 429 Slow down.' >&2; exit 1",
+        Trouble::ServerError => "echo 'Error: 500 Oops.' >&2; exit 1",
+        Trouble::Refused => "echo 'Error: connect ECONNREFUSED 127.0.0.1:9' >&2; exit 1",
+        Trouble::Hang => "sleep 3001",
+        Trouble::Malformed => "echo 'Error: JSON parsing failed' >&2; exit 1",
+    }
+}
