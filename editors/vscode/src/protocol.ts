@@ -285,6 +285,8 @@ export type Disposition =
 export interface DoctorParams {
   /** Only this harness. */
   harness?: string;
+  /** Whether each harness in use is asked to write, in a job of each access mode: that costs tokens. */
+  probe?: boolean;
 }
 
 /** What to tell about a job that needs no more waiting. */

@@ -5,6 +5,8 @@
 
 use crate::Failure;
 use crate::harness::Harness;
+use crate::job::access::Access;
+use crate::job::outcome::Outcome;
 use crate::protocol::{Finding, HarnessView, Severity};
 
 /// Who uses a harness.
@@ -79,6 +81,49 @@ pub fn harness(harness: &dyn Harness, view: &HarnessView, usage: Usage) -> Findi
     finding
 }
 
+/// What a probe's job came to, that was told to write a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Probed<'a> {
+    /// What it was allowed.
+    pub access: Access,
+    /// How it ended; `None` when it did not in time.
+    pub outcome: Option<Outcome>,
+    /// How many files it changed.
+    pub files: u64,
+    /// What went wrong.
+    pub failure: Option<&'a Failure>,
+}
+
+/// Whether a harness does what its access modes promise.
+pub fn probe(name: &str, probed: Probed<'_>) -> Finding {
+    let Probed { access, outcome, files, failure } = probed;
+    let mode = match access {
+        Access::Write => "write",
+        Access::ReadOnly => "readOnly",
+    };
+    let id = format!("probe.{name}.{mode}");
+    let bad = |title: String, next: &str| Finding { severity: Severity::Error, ..warning(&id, title, next) };
+    match (access, outcome) {
+        (Access::ReadOnly, _) if files > 0 => {
+            let next = "give it no read-only job whose tree matters, and report it";
+            bad(format!("{name} wrote in a read-only job"), next)
+        }
+        (Access::ReadOnly, Some(Outcome::Succeeded)) => {
+            ok(&id, format!("{name} wrote nothing in a read-only job that was told to"))
+        }
+        (Access::Write, Some(Outcome::Succeeded)) if files > 0 => ok(&id, format!("{name} wrote in a write job")),
+        (Access::Write, Some(Outcome::NoChanges)) => bad(
+            format!("{name} wrote nothing in a write job that was told to"),
+            "see what it says in a job of your own",
+        ),
+        (_, None) => bad(format!("{name} did not end in time"), "check the provider's state, then try again"),
+        (_, Some(_)) => match failure {
+            Some(failure) => failed(&id, failure),
+            None => bad(format!("{name} did not end well"), "see what it says in a job of your own"),
+        },
+    }
+}
+
 /// What to say where no harness is installed.
 pub fn none_installed<'a>(hints: impl IntoIterator<Item = (&'a str, &'a str)>) -> Finding {
     let hints: Vec<_> = hints.into_iter().map(|(name, hint)| format!("{name}: {hint}")).collect();
@@ -138,6 +183,25 @@ mod tests {
                 assert!(finding.title.contains(says), "{finding:?}");
                 assert!(finding.severity == Ok || !finding.next.is_empty(), "it says what to do: {finding:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_probe_believes_what_was_written_and_nothing_else() {
+        use Severity::{Error, Ok};
+        let failure = Failure::internal("x");
+        for (access, outcome, files, expected) in [
+            (Access::Write, Some(Outcome::Succeeded), 1, Ok),
+            (Access::Write, Some(Outcome::NoChanges), 0, Error),
+            (Access::Write, Some(Outcome::Failed), 1, Error),
+            (Access::Write, None, 0, Error),
+            (Access::ReadOnly, Some(Outcome::Succeeded), 0, Ok),
+            (Access::ReadOnly, Some(Outcome::ReadOnlyViolated), 1, Error),
+            (Access::ReadOnly, Some(Outcome::Cancelled), 1, Error),
+            (Access::ReadOnly, Some(Outcome::NoResult), 0, Error),
+        ] {
+            let finding = probe("codex", Probed { access, outcome, files, failure: Some(&failure) });
+            assert_eq!(finding.severity, expected, "{finding:?}");
         }
     }
 

@@ -66,6 +66,8 @@ pub enum Area {
     Quarantine,
     /// Logins of harnesses that pactify keeps itself.
     Kept,
+    /// Repositories of the doctor's probes, while they run.
+    Probes,
 }
 
 #[derive(Debug)]
@@ -190,6 +192,7 @@ impl Area {
             Self::Logins => "logins",
             Self::Quarantine => "credential-quarantine",
             Self::Kept => "kept",
+            Self::Probes => "probes",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use pactify_tests::agent::{brief, write};
+use pactify_tests::agent::{Step, brief, write};
 use pactify_tests::editor::{Editor, configure, pid, use_scripted_agent};
 use pactify_tests::rendezvous;
 use pactify_tests::running::Ended;
@@ -43,6 +43,30 @@ fn a_machine_that_is_in_order_has_no_error_and_says_the_same_everywhere() -> Res
         told["findings"].as_array().into_iter().flatten().map(|finding| finding["id"].clone()).collect()
     };
     assert_eq!(ids(&printed), ids(&told));
+    Ok(())
+}
+
+#[test]
+fn a_live_probe_believes_the_tree_and_leaves_nothing() -> Result<()> {
+    for (steps, write_is, read_only_is) in [
+        (vec![Step::write("probe.txt", "probe\n"), Step::Say("Done.".to_owned())], "ok", "ok"),
+        (vec![Step::IgnoreSandbox, Step::write("probe.txt", "probe\n")], "ok", "error"),
+        (vec![Step::Say("I wrote it.".to_owned())], "error", "ok"),
+        (vec![Step::Fail("no".to_owned())], "error", "error"),
+    ] {
+        let sandbox = Sandbox::new()?;
+        use_scripted_agent(&sandbox, &steps)?;
+        let ended = doctor(&sandbox, &["--probe"])?;
+        let told: Value = serde_json::from_str(&ended.stdout).with_context(|| ended.stderr.clone())?;
+        for (id, expected) in [("probe.codex.write", write_is), ("probe.codex.readOnly", read_only_is)] {
+            let finding = named(&told, id).first().copied().with_context(|| format!("no {id}: {told:#}"))?;
+            assert_eq!(finding["severity"], expected, "{finding:#}");
+        }
+        assert_eq!(ended.code(), i32::from(write_is == "error" || read_only_is == "error"));
+        for folder in ["jobs", "probes"] {
+            assert_eq!(fs::read_dir(sandbox.pactify_home().join(folder))?.count(), 0, "{folder} is empty again");
+        }
+    }
     Ok(())
 }
 

@@ -163,6 +163,7 @@ local M = {}
 --- Argument of `pactify.doctor`.
 ---@class pactify.DoctorParams
 ---@field harness? string Only this harness.
+---@field probe? boolean Whether each harness in use is asked to write, in a job of each access mode: that costs tokens.
 
 --- What to tell about a job that needs no more waiting.
 ---@class pactify.Ending

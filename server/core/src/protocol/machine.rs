@@ -40,6 +40,9 @@ wire! {
         /// Only this harness.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub harness: Option<String>,
+        /// Whether each harness in use is asked to write, in a job of each access mode: that costs tokens.
+        #[serde(default)]
+        pub probe: bool,
     }
 
     /// Result of `pactify.doctor`.

@@ -1,9 +1,10 @@
 //! Looking at everything that jobs depend on, and saying what to do about it.
 //!
-//! Nothing here talks to a provider or changes anything. Each check is a function; adding one is one line. What is seen
+//! Nothing here talks to a provider or changes anything, [`probe`] apart, which is done when a person asks. Each check is a function; adding one is one line. What is seen
 //! means is decided by [`pactify_core::doctor`]. [`home`] looks at `PACTIFY_HOME` and at what jobs left there.
 
 mod home;
+mod probe;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -50,7 +51,7 @@ impl Jobs {
         findings.push(check_namespaces());
         findings.push(self.check_room());
         findings.extend(self.check_home());
-        findings.extend(self.check_harnesses(&settings, params.harness.as_deref()));
+        findings.extend(self.check_harnesses(&settings, params.harness.as_deref(), params.probe));
         findings.sort_by_key(|finding| finding.severity);
         Ok(Findings { findings })
     }
@@ -63,7 +64,7 @@ impl Jobs {
         }
         let mut findings = vec![self.check_store(), self.check_configuration(), self.check_git(), check_namespaces()];
         let settings = config::load(self.env()).unwrap_or_default();
-        findings.extend(self.check_harnesses(&settings, None));
+        findings.extend(self.check_harnesses(&settings, None, false));
         for finding in findings {
             let _ = writeln!(text, "[{:?}] {}: {} {}", finding.severity, finding.id, finding.title, finding.detail);
         }
@@ -79,7 +80,7 @@ impl Jobs {
     }
 
     /// Every harness, or one. Which of them the person uses decides how bad it is that one is not there.
-    fn check_harnesses(&self, settings: &Settings, wanted: Option<&str>) -> Vec<Finding> {
+    fn check_harnesses(&self, settings: &Settings, wanted: Option<&str>, live: bool) -> Vec<Finding> {
         let looked: Vec<_> = settings
             .known_harnesses()
             .into_iter()
@@ -101,6 +102,9 @@ impl Jobs {
             let is_default = name == settings.harness && (is_there(view) || !any);
             let used = asked_for || is_default || settings.configures(&name) || recent.contains(&name);
             findings.push(doctor::harness(&**harness, view, if used { Usage::Used } else { Usage::Unused }));
+            if live && used && view.failure.is_none() {
+                findings.extend(self.probe(&**harness));
+            }
         }
         if !any && wanted.is_none() {
             let hints: Vec<_> =

@@ -12,10 +12,13 @@ Ends with 1 if something keeps jobs from running. With --json it prints the same
 
 Examples:
   pactify sub doctor
-  pactify sub doctor codex")]
+  pactify sub doctor codex --probe")]
 pub(super) struct Args {
     /// Only this agent CLI
     harness: Option<String>,
+    /// Also have each agent CLI in use try to write, in a short job of each access mode: that costs tokens
+    #[arg(long)]
+    probe: bool,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -23,7 +26,7 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
-        let found = terminal.jobs.doctor(&DoctorParams { harness: self.harness })?;
+        let found = terminal.jobs.doctor(&DoctorParams { harness: self.harness, probe: self.probe })?;
         let output = &terminal.output;
         if self.json {
             output.json(&found);

@@ -45,7 +45,7 @@ fn what_people_and_scripts_type_is_understood() {
         "pactify sub export last --branch",
         "pactify sub export last --branch name",
         "pactify sub harnesses --json",
-        "pactify sub doctor codex",
+        "pactify sub doctor codex --probe",
         "pactify sub debug-report",
         "pactify sub completions bash",
         "pactify completions zsh",
