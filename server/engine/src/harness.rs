@@ -83,7 +83,11 @@ pub fn version(
         return Ok(None);
     }
     // Even for this some harnesses make themselves a home; where there can be none, they do without.
-    let home = harness.home_variable().map(|name| (name, OsString::from(NO_HOME)));
+    let elsewhere = env.directories().pactify_home().join("probe").join(harness.name().as_str());
+    let home = match harness.probe_variables() {
+        [] => harness.home_variable().map(|name| (name, OsString::from(NO_HOME))).into_iter().collect(),
+        names => names.iter().map(|name| (*name, elsewhere.as_path().as_os_str().to_owned())).collect(),
+    };
     let output = probe(env, harness, settings, program, harness.version_args(), home)?;
     Ok(harness.parse_version(&String::from_utf8_lossy(&output.stdout.bytes)))
 }
@@ -101,7 +105,7 @@ pub fn logged_in(
         // Where nothing is there is no login, and asking would make a directory of it.
         return Ok(Some(false));
     }
-    let home = harness.home_variable().map(|name| (name, state.as_path().as_os_str().to_owned()));
+    let home = harness.home_variable().map(|name| (name, state.as_path().as_os_str().to_owned())).into_iter().collect();
     probe(env, harness, settings, program, arguments, home).map(|output| Some(output.success()))
 }
 
@@ -117,12 +121,12 @@ fn probe(
     settings: &HarnessSettings,
     program: &Program,
     arguments: &[&str],
-    home: Option<(&str, OsString)>,
+    home: Vec<(&str, OsString)>,
 ) -> Result<crate::process::Output, Failure> {
     let keys = harness.vendor_keys().names().iter().copied();
     let let_through = settings.environment.iter().map(String::as_str).chain(keys);
     let mut environment = EnvPolicy::harness(let_through).filter(env.variables());
-    if let Some((name, value)) = home {
+    for (name, value) in home {
         environment.set(name, value);
     }
     for (name, value) in harness.probe_environment() {

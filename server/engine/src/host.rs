@@ -19,6 +19,7 @@ mod launch;
 mod leftovers;
 mod lines;
 mod logins;
+mod private;
 mod questions;
 mod setup;
 mod slots;

@@ -56,6 +56,8 @@ fuzz_target!(|input: &[u8]| {
             brief: &BRIEF,
             executable: &PROGRAM,
             interpreter: None,
+            person_config: None,
+            nonce: "5eed",
             settings,
             model: None,
             permissions: Policy::Allow,

@@ -6,6 +6,9 @@
 pub(crate) mod failures;
 pub(crate) mod privacy;
 
+pub(crate) use failures::refusing_port;
+pub(crate) use privacy::holding;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -274,7 +277,7 @@ fn assert_leaves_no_mount_points(stage: &Stage, job: &str) -> Result<()> {
 }
 
 /// The events of this type in a list of them.
-fn events_of(list: &Value, kind: &str) -> Vec<Value> {
+pub(crate) fn events_of(list: &Value, kind: &str) -> Vec<Value> {
     let events = list["events"].as_array().into_iter().flatten().map(|event| &event["event"]);
     events.filter(|event| event["type"] == kind).cloned().collect()
 }

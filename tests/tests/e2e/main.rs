@@ -1,5 +1,6 @@
 //! The end-to-end tests: real processes, real sockets, real harnesses. One binary, one module per subject.
 
+mod agents;
 mod agy;
 mod bases;
 mod cli;

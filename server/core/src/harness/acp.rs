@@ -106,8 +106,15 @@ pub enum Finding {
     },
     /// The turn did not end as the agent says. Can only make a success a failure; the first one counts.
     Contradiction(Failure),
+    /// The turn will never end by itself: it is ended now, for this reason.
+    GiveUp(Failure),
     /// The tokens of this attempt, by its own records.
     Usage(Usage),
+}
+
+/// What an agent's sentence about its provider means.
+pub(super) fn provider_failure(agent: &str, log_in: &str, said: &str) -> Failure {
+    failure::of_sentence(agent, log_in, &super::notices::one_line(said))
 }
 
 /// An agent without quirks.

@@ -48,10 +48,7 @@ impl Harness for Codex {
 
     fn parse_version(&self, stdout: &str) -> Option<String> {
         let version = stdout.lines().find_map(|line| line.trim().strip_prefix("codex-cli "))?.trim();
-        let numbers = version.split(['-', '+']).next().unwrap_or_default();
-        let plain = numbers.split('.').count() == 3
-            && numbers.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
-        (plain && version.len() <= 64 && version.bytes().all(|b| b.is_ascii_graphic())).then(|| version.to_owned())
+        super::plain_version(version)
     }
 
     fn native_candidates(&self, executable: &AbsPath) -> Vec<AbsPath> {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Harness, HarnessName, HarnessSettings, agy, codex};
+use super::{Harness, HarnessName, HarnessSettings, agy, codex, kimi, opencode};
 
 /// The harness used when a person names none.
 pub fn default_name() -> HarnessName {
@@ -13,7 +13,7 @@ pub fn default_name() -> HarnessName {
 
 /// Every harness of this build, in the order in which people are shown them.
 pub fn all() -> Vec<Arc<dyn Harness>> {
-    vec![Arc::new(codex::Codex), Arc::new(agy::Agy)]
+    vec![Arc::new(codex::Codex), Arc::new(kimi::Kimi), Arc::new(opencode::Opencode), Arc::new(agy::Agy)]
 }
 
 /// The harness of this build called `name`.

@@ -70,6 +70,8 @@ impl Agent {
             brief: &brief,
             executable: &executable,
             interpreter: None,
+            person_config: None,
+            nonce: "5eed",
             settings: &settings,
             model: start.model.as_deref(),
             permissions: start.permissions,

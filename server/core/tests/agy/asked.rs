@@ -59,6 +59,8 @@ impl Asked {
             brief: &self.brief,
             executable: &self.executable,
             interpreter: None,
+            person_config: None,
+            nonce: "5eed",
             settings: &self.settings,
             model: self.model,
             permissions: Policy::Allow,

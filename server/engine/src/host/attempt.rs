@@ -14,7 +14,7 @@ use pactify_core::{Failure, FailureCode};
 
 use super::drive::{Driven, LEFTOVERS, drive};
 use super::turn::{self, Turn, Workplace};
-use super::{Host, HostError, guard, leftovers, logins, setup, slots, verify, watch};
+use super::{Host, HostError, guard, leftovers, logins, private, setup, slots, verify, watch};
 use crate::causes::with_causes;
 use crate::git::{Git, Stage};
 use crate::journal::JournalError;
@@ -323,6 +323,7 @@ async fn capture(host: &mut Host, dead: VerifiedDead, tree: TreeRecord, work: &m
 }
 
 fn end(host: &mut Host, work: Work) -> Result<(), HostError> {
+    private::remove(host);
     let (outcome, failure) = conclude(work.observed(host));
     let final_message = work.conclusion.final_message;
     match host.record(Known::AttemptEnded { outcome, failure: failure.clone(), final_message }) {

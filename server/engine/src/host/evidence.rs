@@ -1,7 +1,7 @@
 //! Reading the records that a harness keeps in the job's home, once nothing of the job runs any more.
 //!
 //! The job may have put anything there: nothing is followed, nothing but a regular file of a bounded length is read,
-//! and what stands for `*` must be the only directory.
+//! and what stands for `*` must be the only directory, but for those whose names begin with a dot.
 
 use pactify_core::AbsPath;
 use pactify_core::harness::Evidence;
@@ -36,7 +36,8 @@ fn find(home: &AbsPath, wanted: &Evidence) -> Result<Option<Vec<u8>>, DiskError>
 }
 
 fn only_directory(dir: &Dir) -> Result<Option<Dir>, DiskError> {
-    let mut found = dir.names()?.into_iter().filter_map(|name| dir.dir(&name).ok());
+    let mut found =
+        dir.names()?.into_iter().filter(|name| !name.starts_with('.')).filter_map(|name| dir.dir(&name).ok());
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(Some(only)),
         _ => Ok(None),
@@ -57,6 +58,7 @@ mod tests {
         let wanted = |path: &[&str]| Evidence { path: path.iter().map(|&part| part.to_owned()).collect(), limit: 8 };
         let at = |below: &str| home.as_path().join(below);
         fs::create_dir_all(at("sessions/wd_1/s")).unwrap();
+        fs::create_dir_all(at("sessions/.index")).unwrap();
         fs::write(at("sessions/file"), "").unwrap();
         fs::write(at("sessions/wd_1/s/state"), "told").unwrap();
         fs::write(at("sessions/wd_1/s/long"), "123456789").unwrap();

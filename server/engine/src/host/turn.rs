@@ -3,6 +3,8 @@
 //! A first turn makes the tree; a further one goes on in the tree, and in the session, that the turns before left. What
 //! can go wrong here is a failure of the job, not of the host.
 
+use std::sync::Arc;
+
 use pactify_core::brief::Brief;
 use pactify_core::harness::{Harness, Launch, Places, Request, Resume, registry};
 use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
@@ -11,7 +13,7 @@ use pactify_core::job::outcome::over_limit;
 use pactify_core::{AbsPath, Failure, FailureCode};
 
 use super::drive::{LEFTOVERS, Running};
-use super::{Host, HostError, launch, logins, space};
+use super::{Host, HostError, launch, logins, private, space};
 use crate::causes::with_causes;
 use crate::git::{Git, Stage, Wanted, capture};
 use crate::harness;
@@ -141,12 +143,7 @@ pub(super) async fn start(
         let next = "use the pactify that made the job, or retry with another harness";
         return Ok(Err(Failure::new(FailureCode::HarnessNotFound, message, next)));
     };
-    let version = {
-        let (env, spec, harness) = (host.env().clone(), spec.clone(), harness.clone());
-        let program = harness::Program { executable: spec.executable, interpreter: spec.interpreter };
-        host.away(move || harness::version(&env, &*harness, &spec.settings, &program)).await?
-    };
-    let version = match version {
+    let version = match version(host, &harness).await? {
         Ok(version) => version,
         Err(failure) => return Ok(Err(failure)),
     };
@@ -158,6 +155,11 @@ pub(super) async fn start(
     if let Some(ceiling) = host.settings().ceilings.passed(used) {
         return Ok(Err(over_limit(ceiling)));
     }
+    let person_config = match own_config(&*harness, &places) {
+        Ok(config) => config,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let nonce = nonce(host)?;
     let request = Request {
         job: &spec.id,
         brief: match turn {
@@ -171,6 +173,8 @@ pub(super) async fn start(
         permissions: spec.permissions,
         places: &places,
         resume: session.as_deref().map(|session| Resume { session, used }),
+        person_config: person_config.as_deref(),
+        nonce: &nonce,
         version: version.as_deref(),
     };
     let launch = match plan(&*harness, &request, workplace, spec.access) {
@@ -179,8 +183,12 @@ pub(super) async fn start(
     };
     // The plan knows of more than the person named: a provider's settings name the variable of its key.
     host.keep_secret(super::values(host.env(), &launch.keep_env));
+    host.keep_secret([harness.secrets(&request), vec![nonce.clone()]].concat());
     if let Err(failure) = logins::begin(host, &harness, &launch).await? {
         return Ok(Err(failure));
+    }
+    if let Some(text) = private::instructions(&*harness, &places.tree) {
+        host.record(Known::Notice { id: "repositoryInstructions".to_owned(), text })?;
     }
     let environment = launch::environment(host.env(), &launch, &Marker::of(&spec.id), workplace);
     let prepared = {
@@ -202,6 +210,18 @@ pub(super) async fn start(
         }
     };
     let running = Running { child, pipes, driver: harness.driver(&request, spec.access), stdin: launch.stdin };
+    host.keep_leftovers(launch.leftovers);
+    recorded(host, running, version).await.map(|running| Ok(Some(running)))
+}
+
+async fn version(host: &mut Host, harness: &Arc<dyn Harness>) -> Result<Result<Option<String>, Failure>, HostError> {
+    let (env, spec, harness) = (host.env().clone(), host.spec().clone(), harness.clone());
+    let program = harness::Program { executable: spec.executable, interpreter: spec.interpreter };
+    host.away(move || harness::version(&env, &*harness, &spec.settings, &program)).await
+}
+
+/// Records that the harness was started; one that cannot be recorded is ended.
+async fn recorded(host: &mut Host, running: Running, version: Option<String>) -> Result<Running, HostError> {
     let leader = running.child.identity().clone();
     if let Err(error) = host.record(Known::Launched { leader: (&leader).into(), harness_version: version }) {
         // Nobody would know of it, or end it.
@@ -211,8 +231,27 @@ pub(super) async fn start(
         }
         return Err(error);
     }
-    host.keep_leftovers(launch.leftovers);
-    Ok(Ok(Some(running)))
+    Ok(running)
+}
+
+fn own_config(harness: &dyn Harness, places: &Places) -> Result<Option<String>, Failure> {
+    let beside = || Some(places.user_home.as_ref()?.join(harness.home_folder()?));
+    let state = places.person_state.clone().or_else(beside);
+    private::person_config(harness, state.as_ref()).map_err(|error| {
+        let (name, file) = (harness.name(), harness.person_config().unwrap_or_default());
+        let next = format!("see that {name}'s own {file} can be read, then retry the job");
+        Failure::new(FailureCode::InvalidConfig, format!("{name}'s own {file} cannot be read: {error}"), next)
+    })
+}
+
+fn nonce(host: &Host) -> Result<String, HostError> {
+    use std::fmt::Write as _;
+
+    let bytes: [u8; 16] = host.env().random().map_err(|error| HostError::SetUp(std::io::Error::other(error)))?;
+    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
 }
 
 fn harness_places(host: &Host, harness: &dyn Harness, workplace: &Workplace) -> Places {

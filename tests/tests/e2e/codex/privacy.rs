@@ -150,7 +150,7 @@ pub(crate) fn a_login_is_used_where_it_is_and_refreshed_there() -> Result<()> {
 }
 
 /// The files below `root` that hold `secret`.
-fn holding(root: &Path, secret: &str) -> Result<Vec<PathBuf>> {
+pub(crate) fn holding(root: &Path, secret: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {

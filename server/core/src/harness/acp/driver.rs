@@ -313,6 +313,12 @@ impl AcpDriver {
                 Finding::Contradiction(failure) => {
                     self.contradiction.get_or_insert(failure);
                 }
+                Finding::GiveUp(failure) => {
+                    if matches!(self.end, End::Open) {
+                        steps.extend(self.cancel_turn());
+                        steps.extend(self.fail(failure));
+                    }
+                }
             }
         }
         steps

@@ -1,0 +1,159 @@
+//! The kimi CLI (kimi-code), driven over ACP (facts: kimi-code 2.1.0 on Linux).
+//!
+//! This file plans. [`config`] renders the job's configuration, [`records`] reads what kimi writes down about a turn, and
+//! [`dialect`] knows what its words over the protocol are worth: a failed turn ends as `end_turn`, like any other.
+
+mod config;
+mod dialect;
+mod records;
+
+use super::acp::AcpDriver;
+use super::{
+    Driver, Harness, HarnessName, Interpreter, Launch, LinkKind, Plan, PlannedFile, PlannedLink, Request, Stdin,
+    VendorKeys,
+};
+use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
+use crate::{AbsPath, Failure, FailureCode};
+
+/// The version that every statement of this module was observed with, and the newest one that is not told of.
+const TESTED_VERSION: &str = "2.1";
+
+/// kimi's home, below the job's; its evidence is found there.
+const STATE: &str = "kimi";
+/// What kimi's commands see as the home directory.
+const USER: &str = "user";
+
+/// The kimi CLI.
+#[derive(Clone, Copy, Debug)]
+pub struct Kimi;
+
+impl Harness for Kimi {
+    fn name(&self) -> HarnessName {
+        HarnessName("kimi".to_owned())
+    }
+
+    fn executables(&self) -> &'static [&'static str] {
+        &["kimi"]
+    }
+
+    fn install_hint(&self) -> &'static str {
+        "npm install -g @moonshot-ai/kimi-code"
+    }
+
+    fn parse_version(&self, stdout: &str) -> Option<String> {
+        super::plain_version(stdout.lines().last()?)
+    }
+
+    fn interpreter(&self, executable: &AbsPath) -> Option<Interpreter> {
+        // Older ones end at once: they have no zstd.
+        let node = Interpreter { name: "Node.js", program: "node", at_least: [22, 19, 0] };
+        let is_script = executable.as_path().extension().is_some_and(|end| end == "mjs" || end == "js");
+        is_script.then_some(node)
+    }
+
+    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
+        let launch = launch(request, &grant.tree, Access::Write)?;
+        Ok(Plan::new(grant, launch))
+    }
+
+    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
+        let launch = launch(request, &grant.tree, Access::ReadOnly)?;
+        Ok(Plan::new(grant, launch))
+    }
+
+    fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
+        Box::new(AcpDriver::new(Box::new(dialect::Kimi::new(request, access)), request, access))
+    }
+
+    fn can_ask(&self) -> bool {
+        true
+    }
+
+    fn home_variable(&self) -> Option<&'static str> {
+        Some("KIMI_CODE_HOME")
+    }
+
+    fn home_folder(&self) -> Option<&'static str> {
+        Some(".kimi-code")
+    }
+
+    fn person_config(&self) -> Option<&'static str> {
+        Some("config.toml")
+    }
+
+    fn secrets(&self, request: &Request<'_>) -> Vec<String> {
+        config::secrets(request)
+    }
+
+    fn private_files(&self) -> &'static [&'static str] {
+        &["kimi/config.toml"]
+    }
+
+    fn repository_instructions(&self) -> &'static [&'static str] {
+        &["AGENTS.md", ".kimi-code/AGENTS.md", ".kimi-code/agents", ".kimi-code/skills", ".agents/skills"]
+    }
+
+    fn vendor_keys(&self) -> VendorKeys {
+        // Other keys are never read from the environment.
+        VendorKeys::Own(&["KIMI_MODEL_NAME", "KIMI_MODEL_API_KEY", "KIMI_MODEL_BASE_URL", "KIMI_MODEL_PROVIDER_TYPE"])
+    }
+}
+
+fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launch, Failure> {
+    let places = request.places;
+    let state = places.home.join(STATE);
+    let user = places.home.join(USER);
+    let (executable, mut args) = match request.interpreter {
+        Some(node) => (node.clone(), vec![utf8(request.executable)?]),
+        None => (request.executable.clone(), Vec::new()),
+    };
+    args.push("acp".to_owned());
+    let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    Ok(Launch {
+        executable,
+        args,
+        cwd: tree.clone(),
+        env: vec![
+            set("PWD", &utf8(tree)?),
+            set("HOME", &utf8(&user)?),
+            set("TMPDIR", &utf8(&places.tmp)?),
+            set("KIMI_CODE_HOME", &utf8(&state)?),
+            // Without these it asks for news and reports on itself.
+            set("KIMI_DISABLE_TELEMETRY", "1"),
+            set("KIMI_CODE_NO_AUTO_UPDATE", "1"),
+            set("KIMI_DISABLE_CRON", "1"),
+        ],
+        keep_env: request.settings.environment.clone(),
+        files: vec![
+            PlannedFile { path: state.join("config.toml"), contents: config::render(request, access)? },
+            // Made so that there is a home: kimi asks a login shell for its environment.
+            PlannedFile { path: user.join(".profile"), contents: String::new() },
+        ],
+        links: login_links(request, &state),
+        stdin: Stdin::Driver,
+        preflight: Vec::new(),
+        leftovers: Vec::new(),
+    })
+}
+
+/// The directory of logins, never a file of it: kimi would replace the link by a file of its own. And that of the locks,
+/// or two jobs would refresh at once and spend one refresh token twice.
+fn login_links(request: &Request<'_>, state: &AbsPath) -> Vec<PlannedLink> {
+    let places = request.places;
+    let own = places.person_state.clone().or_else(|| places.user_home.as_ref().map(|home| home.join(".kimi-code")));
+    let link = |name: &str, kind| {
+        let target = own.as_ref()?.join(name);
+        Some(PlannedLink { at: state.join(name), target, kind })
+    };
+    [link("credentials", LinkKind::Directory), link("oauth", LinkKind::Locks)].into_iter().flatten().collect()
+}
+
+fn utf8(path: &AbsPath) -> Result<String, Failure> {
+    path.as_path().to_str().map(str::to_owned).ok_or_else(|| {
+        Failure::new(
+            FailureCode::InvalidConfig,
+            format!("{path} is not UTF-8, which kimi's paths must be"),
+            "set PACTIFY_HOME, and install kimi, in directories with plain names",
+        )
+    })
+}

@@ -1,0 +1,146 @@
+//! The `config.toml` of a job: the base, what the person's own configuration says of providers and models, the settings
+//! of `[harnesses.kimi.config]`, then what the job decides.
+//!
+//! Of the person's file only [`TAKEN`] is used: its hooks, tools and permissions are none of a job's business. kimi drops
+//! a section that it does not understand without a word that could be heard, so a read-only job does not rely on this
+//! text: what was really offered is read from kimi's own records ([`super::records`]).
+
+use toml::{Table, Value};
+
+use super::super::Request;
+use crate::job::access::Access;
+use crate::{Failure, FailureCode, redact};
+
+/// What is taken over from the person's own `config.toml`.
+const TAKEN: &[&str] = &["default_model", "providers", "models", "thinking"];
+
+/// What the model of a read-only job is offered, and nothing else.
+pub(super) const READING: [&str; 3] = ["Read", "Grep", "Glob"];
+
+/// Keys that `[harnesses.kimi.config]` may not set, and why.
+const LOCKS: &[(&str, &str)] = &[
+    ("telemetry", "a job talks to its provider and to nobody else"),
+    ("tools", "the job's access mode decides it"),
+    ("hooks", "they start programs whatever the access mode is"),
+    ("permission", "kimi reads it and does not apply it; the job's access mode decides"),
+    ("mcp", "it starts programs whatever the access mode is"),
+];
+
+const SECRET: &str = "a secret written here would be copied into every job's record; kimi's own config.toml is the place \
+                      for it, or the variable KIMI_MODEL_API_KEY";
+
+/// The configuration's text.
+pub(super) fn render(request: &Request<'_>, access: Access) -> Result<String, Failure> {
+    let mut config = base();
+    if let Some(own) = request.person_config {
+        let own = read(own)?;
+        for key in TAKEN {
+            if let Some(value) = own.get(*key) {
+                config.insert((*key).to_owned(), value.clone());
+            }
+        }
+    }
+    refuse_locked(&request.settings.config)?;
+    merge(&mut config, &request.settings.config);
+    if let Some(model) = request.model.or(request.settings.model.as_deref()) {
+        config.insert("default_model".to_owned(), model.into());
+    }
+    if access == Access::ReadOnly {
+        config.insert("tools".to_owned(), Value::Table(reading()));
+        config.insert("hooks".to_owned(), Value::Array(vec![Value::Table(lock())]));
+    }
+    Ok(config.to_string())
+}
+
+/// What must be recorded nowhere: the keys of the person's own configuration.
+pub(super) fn secrets(request: &Request<'_>) -> Vec<String> {
+    let own = request.person_config.and_then(|own| own.parse::<Table>().ok()).unwrap_or_default();
+    redact::secrets_in(&own)
+}
+
+/// Names below which providers keep what one logs in with.
+fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase().replace('-', "_");
+    ["key", "token", "secret", "authorization", "password"].iter().any(|end| key.ends_with(end))
+        || key.ends_with("headers")
+}
+
+fn base() -> Table {
+    // Ten attempts, the default, are two and a half minutes with a provider that is not there.
+    let loop_control = Table::from_iter([("max_attempts_per_step".to_owned(), 3.into())]);
+    Table::from_iter([("telemetry".to_owned(), false.into()), ("loop_control".to_owned(), Value::Table(loop_control))])
+}
+
+fn reading() -> Table {
+    let names = READING.map(Value::from).to_vec();
+    Table::from_iter([("enabled".to_owned(), Value::Array(names))])
+}
+
+/// The second lock: it blocks in every mode, though not when it crashes.
+fn lock() -> Table {
+    Table::from_iter([
+        ("event".to_owned(), "PreToolUse".into()),
+        ("matcher".to_owned(), "Bash|Write|Edit|Agent.*|mcp__.*".into()),
+        ("command".to_owned(), "echo 'this job is read-only' >&2; exit 2".into()),
+        ("timeout".to_owned(), 5.into()),
+    ])
+}
+
+fn read(own: &str) -> Result<Table, Failure> {
+    own.parse().map_err(|error: toml::de::Error| {
+        // The text around a mistake may be a key.
+        Failure::new(
+            FailureCode::InvalidConfig,
+            format!("kimi's own config.toml is no TOML: {}", error.message()),
+            "`kimi doctor` says where; correct it, then retry the job",
+        )
+    })
+}
+
+fn refuse_locked(wanted: &Table) -> Result<(), Failure> {
+    let refused = |key: &str, why: &str| {
+        Err(Failure::new(
+            FailureCode::InvalidConfig,
+            format!("[harnesses.kimi.config] may not set `{key}`: {why}"),
+            format!("take `{key}` out of [harnesses.kimi.config] in pactify's configuration"),
+        ))
+    };
+    if let Some((key, why)) = LOCKS.iter().find(|(key, _)| wanted.contains_key(*key)) {
+        return refused(key, why);
+    }
+    let mut path = Vec::new();
+    match secret_in(wanted, &mut path) {
+        true => refused(&path.join("."), SECRET),
+        false => Ok(()),
+    }
+}
+
+fn secret_in(table: &Table, path: &mut Vec<String>) -> bool {
+    for (key, value) in table {
+        path.push(key.clone());
+        let found = match value {
+            Value::Table(below) => secret_in(below, path),
+            Value::String(_) => {
+                is_secret(key) || path.iter().any(|part| part.to_ascii_lowercase().ends_with("headers"))
+            }
+            _ => false,
+        };
+        if found {
+            return true;
+        }
+        path.pop();
+    }
+    false
+}
+
+/// Puts `wanted` over `config`, table by table.
+fn merge(config: &mut Table, wanted: &Table) {
+    for (key, value) in wanted {
+        match (config.get_mut(key), value) {
+            (Some(Value::Table(below)), Value::Table(inner)) => merge(below, inner),
+            _ => {
+                config.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}

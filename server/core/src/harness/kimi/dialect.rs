@@ -1,0 +1,143 @@
+//! What kimi's words over the protocol are worth.
+//!
+//! A turn whose provider refused ends as `end_turn`, without a word; a question to the person comes as a permission. The
+//! verdict on a turn is therefore [`super::records`]'s: without them no turn of kimi's is believed.
+
+use serde_json::Value;
+
+use super::super::acp::{self, Ask, Dialect, Finding};
+use super::super::{Evidence, Request};
+use super::config::READING;
+use super::records::{self, Offered};
+use super::{STATE, TESTED_VERSION};
+use crate::job::access::Access;
+use crate::{Failure, FailureCode};
+
+const LOG_IN: &str = "run `kimi login` in a terminal, or see to the provider's key in kimi's own config.toml; then retry \
+                      the job";
+
+/// The longest `wire.jsonl` that is read, in bytes; the prompts and answers of a session are in it.
+const WIRE_MAX: u64 = 64 << 20;
+const STATE_MAX: u64 = 1 << 20;
+
+/// kimi, in one launch.
+#[derive(Debug)]
+pub(super) struct Kimi {
+    access: Access,
+    untested: Option<String>,
+}
+
+impl Kimi {
+    pub(super) fn new(request: &Request<'_>, access: Access) -> Self {
+        let tested = |version: &&str| version.strip_prefix(TESTED_VERSION).is_some_and(|rest| rest.starts_with('.'));
+        let untested = request.version.filter(|version| !tested(version)).map(str::to_owned);
+        Self { access, untested }
+    }
+
+    fn of_state(contents: Option<&[u8]>) -> Vec<Finding> {
+        match contents.and_then(records::last_turn).as_deref() {
+            Some("completed") => Vec::new(),
+            Some("failed") => vec![Finding::Contradiction(failed("its own record says that the turn failed"))],
+            Some(other) => {
+                let how = format!("its own record calls the turn {:?}", crate::display::headline(other, 40));
+                vec![Finding::Contradiction(failed(&how))]
+            }
+            None => vec![Finding::Contradiction(failed("it left no record of how the turn ended"))],
+        }
+    }
+
+    fn of_wire(&self, contents: Option<&[u8]>) -> Vec<Finding> {
+        let Some(contents) = contents else {
+            return match self.access {
+                Access::ReadOnly => vec![Finding::Contradiction(unverified("it left no record of its tools"))],
+                Access::Write => Vec::new(),
+            };
+        };
+        let wire = records::read(contents, &READING);
+        let mut findings: Vec<Finding> = wire.usage.map(Finding::Usage).into_iter().collect();
+        if let Some(error) = &wire.error {
+            findings.push(Finding::Contradiction(acp::provider_failure("kimi", LOG_IN, error)));
+        }
+        if wire.is_cut {
+            findings.push(Finding::Contradiction(Failure::new(
+                FailureCode::ProviderUnreachable,
+                "the provider's answer broke off, and kimi took what it had for all of it",
+                "check the network and the provider, then retry the job",
+            )));
+        }
+        if self.access == Access::ReadOnly {
+            findings.extend(offered(wire.offered).map(Finding::Contradiction));
+        }
+        findings
+    }
+}
+
+impl Dialect for Kimi {
+    fn agent(&self) -> &'static str {
+        "kimi"
+    }
+
+    fn log_in(&self) -> String {
+        LOG_IN.to_owned()
+    }
+
+    fn chooses_model(&self) -> bool {
+        false
+    }
+
+    fn is_question(&self, ask: &Ask) -> bool {
+        ask.tool == "AskUserQuestion" || ask.has_several_answers()
+    }
+
+    fn on_update(&mut self, _update: &Value) -> Vec<Finding> {
+        let told = |version: String| Finding::Notice {
+            id: "kimi-version-untested",
+            text: format!("kimi {version} was not tested with this pactify, kimi {TESTED_VERSION} was"),
+        };
+        self.untested.take().map(told).into_iter().collect()
+    }
+
+    fn evidence(&self, session: &str) -> Vec<Evidence> {
+        let way = |below: &[&str], limit| {
+            let start = [STATE, "sessions", "*", session];
+            Evidence { path: start.iter().chain(below).map(|&part| part.to_owned()).collect(), limit }
+        };
+        // The second one knows more, so it is read first: the first contradiction counts.
+        vec![way(&["agents", "main", "wire.jsonl"], WIRE_MAX), way(&["state.json"], STATE_MAX)]
+    }
+
+    fn on_evidence(&mut self, evidence: &Evidence, contents: Option<&[u8]>) -> Vec<Finding> {
+        match evidence.path.last().map(String::as_str) {
+            Some("state.json") => Self::of_state(contents),
+            _ => self.of_wire(contents),
+        }
+    }
+}
+
+fn offered(offered: Offered) -> Option<Failure> {
+    match offered {
+        Offered::AllowedOnly => None,
+        Offered::Nothing => Some(unverified("its record names no request to a model")),
+        Offered::Untold => Some(unverified("its record does not tell for every request which tools it offered")),
+        Offered::Others(names) => {
+            let names = crate::display::headline(&names.join(", "), 200);
+            Some(unverified(&format!("it offered its model more than reading: {names}")))
+        }
+    }
+}
+
+fn unverified(why: &str) -> Failure {
+    Failure::new(
+        FailureCode::HarnessIncompatible,
+        format!("nothing shows that kimi could only read: {why}"),
+        format!("use kimi {TESTED_VERSION} for read-only jobs, or another harness"),
+    )
+}
+
+fn failed(how: &str) -> Failure {
+    Failure::new(
+        FailureCode::HarnessFailed,
+        format!("kimi calls its turn ended, but {how}"),
+        "see what it did with `pactify sub events`, then retry the job",
+    )
+}

@@ -1,0 +1,187 @@
+//! The opencode CLI 1.x, driven over ACP (facts: opencode 1.18.33 on Linux).
+//!
+//! This file plans. [`config`] makes the configuration, [`dialect`] breaks loops that the protocol does not tell of,
+//! [`launcher`] finds the program behind npm's. Version 2 keeps logins and permissions otherwise and is refused.
+
+mod config;
+mod dialect;
+mod launcher;
+
+use super::acp::AcpDriver;
+use super::{
+    Driver, Harness, HarnessName, Launch, LinkKind, Plan, PlannedFile, PlannedLink, Request, Stdin, VendorKeys,
+};
+use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
+use crate::{AbsPath, Failure, FailureCode};
+
+/// The version that every statement of this module was observed with.
+const TESTED_VERSION: &str = "1.18";
+
+/// Below the job's home: what the variables of `XDG_*` lead to, and what its commands see as the home directory.
+const CONFIG: &str = "config";
+const DATA: &str = "data";
+const USER: &str = "user";
+
+/// The opencode CLI.
+#[derive(Clone, Copy, Debug)]
+pub struct Opencode;
+
+impl Harness for Opencode {
+    fn name(&self) -> HarnessName {
+        HarnessName("opencode".to_owned())
+    }
+
+    fn executables(&self) -> &'static [&'static str] {
+        &["opencode"]
+    }
+
+    fn install_hint(&self) -> &'static str {
+        "npm install -g opencode-ai"
+    }
+
+    fn parse_version(&self, stdout: &str) -> Option<String> {
+        super::plain_version(stdout.lines().last()?)
+    }
+
+    fn native_candidates(&self, executable: &AbsPath) -> Vec<AbsPath> {
+        launcher::native_candidates(executable, launcher::Machine::of_this_build())
+    }
+
+    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
+        let launch = launch(request, &grant.tree, Access::Write)?;
+        Ok(Plan::new(grant, launch))
+    }
+
+    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
+        let launch = launch(request, &grant.tree, Access::ReadOnly)?;
+        Ok(Plan::new(grant, launch))
+    }
+
+    fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
+        Box::new(AcpDriver::new(Box::new(dialect::Opencode::new(request, access)), request, access))
+    }
+
+    fn can_ask(&self) -> bool {
+        true
+    }
+
+    fn home_variable(&self) -> Option<&'static str> {
+        Some("XDG_DATA_HOME")
+    }
+
+    fn home_folder(&self) -> Option<&'static str> {
+        Some(".local/share")
+    }
+
+    fn probe_variables(&self) -> &'static [&'static str] {
+        &["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"]
+    }
+
+    fn private_files(&self) -> &'static [&'static str] {
+        &["config/opencode/opencode.json"]
+    }
+
+    fn vendor_keys(&self) -> VendorKeys {
+        VendorKeys::Every
+    }
+}
+
+fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launch, Failure> {
+    refuse_newer(request.version)?;
+    let home = &request.places.home;
+    let own = home.join(CONFIG).join("opencode");
+    let config = config::generate(request, access)?;
+    let mut keep_env = request.settings.environment.clone();
+    keep_env.extend(config.variables);
+    let file = |path: AbsPath, contents: String| PlannedFile { path, contents };
+    Ok(Launch {
+        executable: request.executable.clone(),
+        // Its log is the only thing that tells of a provider that refuses, or of a loop.
+        args: ["acp", "--print-logs", "--log-level", "INFO"].map(str::to_owned).to_vec(),
+        cwd: tree.clone(),
+        env: environment(request, tree)?,
+        keep_env,
+        files: vec![
+            file(own.join("opencode.json"), config.text),
+            // A config directory that has these is taken for installed: otherwise npm would run beside every job.
+            file(own.join("package.json"), config::package(request.version)),
+            file(own.join("package-lock.json"), config::package_lock(request.version)),
+            file(own.join("node_modules").join(".package-lock.json"), "{}\n".to_owned()),
+            file(home.join(USER).join(".profile"), String::new()),
+        ],
+        links: login_link(request).into_iter().collect(),
+        stdin: Stdin::Driver,
+        preflight: Vec::new(),
+        leftovers: Vec::new(),
+    })
+}
+
+fn environment(request: &Request<'_>, tree: &AbsPath) -> Result<Vec<(String, String)>, Failure> {
+    let home = &request.places.home;
+    let place = |name: &str, path: &AbsPath| Ok((name.to_owned(), utf8(path)?));
+    let mut env: Vec<(String, String)> = [
+        // It believes the variable more than the kernel.
+        place("PWD", tree),
+        place("HOME", &home.join(USER)),
+        place("TMPDIR", &request.places.tmp),
+        place("XDG_CONFIG_HOME", &home.join(CONFIG)),
+        place("XDG_DATA_HOME", &home.join(DATA)),
+        place("XDG_CACHE_HOME", &home.join("cache")),
+        place("XDG_STATE_HOME", &home.join("state")),
+    ]
+    .into_iter()
+    .collect::<Result<_, Failure>>()?;
+    let switches = [
+        "OPENCODE_DISABLE_MODELS_FETCH",
+        "OPENCODE_DISABLE_AUTOUPDATE",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD",
+        "OPENCODE_PURE",
+        // Agents, plugins, programs and permissions that a repository brings.
+        "OPENCODE_DISABLE_PROJECT_CONFIG",
+        "OPENCODE_DISABLE_EXTERNAL_SKILLS",
+        "OPENCODE_DISABLE_CLAUDE_CODE",
+    ];
+    env.extend(switches.map(|name| (name.to_owned(), "1".to_owned())));
+    // Without one, every program on the machine may drive the job through the port that it opens.
+    env.push(("OPENCODE_SERVER_PASSWORD".to_owned(), request.nonce.to_owned()));
+    Ok(env)
+}
+
+/// The login file as a link: opencode writes through it.
+fn login_link(request: &Request<'_>) -> Option<PlannedLink> {
+    let places = request.places;
+    let data = places.person_state.clone().or_else(|| {
+        let home = places.user_home.as_ref()?;
+        Some(home.join(".local").join("share"))
+    })?;
+    Some(PlannedLink {
+        at: places.home.join(DATA).join("opencode").join("auth.json"),
+        target: data.join("opencode").join("auth.json"),
+        kind: LinkKind::WrittenFile,
+    })
+}
+
+fn refuse_newer(version: Option<&str>) -> Result<(), Failure> {
+    let major = version.and_then(|version| version.split('.').next()?.parse::<u64>().ok());
+    if major.is_none_or(|major| major < 2) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        FailureCode::HarnessIncompatible,
+        format!("opencode {} is not supported yet: it keeps logins and permissions otherwise", version.unwrap_or("2")),
+        format!(
+            "install opencode {TESTED_VERSION} (`npm install -g opencode-ai@{TESTED_VERSION}`) and name it: \
+             [harnesses.opencode] executable"
+        ),
+    ))
+}
+
+fn utf8(path: &AbsPath) -> Result<String, Failure> {
+    path.as_path().to_str().map(str::to_owned).ok_or_else(|| {
+        Failure::new(
+            FailureCode::InvalidConfig,
+            format!("{path} is not UTF-8, which opencode's paths must be"),
+            "set PACTIFY_HOME to a directory with a plain name",
+        )
+    })
+}

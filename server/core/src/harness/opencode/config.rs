@@ -1,0 +1,182 @@
+//! The `opencode.json` of a job: the base, the settings of `[harnesses.opencode.config]`, then what the job decides.
+//!
+//! No permission is left at `ask` unless the person wants to be asked: those of its sub-agents never reach a client, and
+//! the job would hang. The person's own
+//! `opencode.json` is not used, because it may name programs; providers of their own go into pactify's configuration,
+//! with their keys as `{env:NAME}`.
+
+use serde_json::{Value, json};
+
+use super::super::Request;
+use super::TESTED_VERSION;
+use crate::job::access::Access;
+use crate::permission::Policy;
+use crate::{Failure, FailureCode};
+
+/// A configuration, ready to be written.
+pub(super) struct Config {
+    pub(super) text: String,
+    /// Variables that it takes keys from.
+    pub(super) variables: Vec<String>,
+}
+
+/// Keys that `[harnesses.opencode.config]` may not set, and why.
+const LOCKS: &[(&str, &str)] = &[
+    ("permission", "the job's access mode decides it"),
+    ("tools", "the job's access mode decides it"),
+    ("agent", "an agent of its own has permissions of its own"),
+    ("mode", "an agent of its own has permissions of its own"),
+    ("default_agent", "an agent of its own has permissions of its own"),
+    ("plugin", "it runs code whatever the access mode is"),
+    ("mcp", "it starts programs whatever the access mode is"),
+    ("lsp", "it starts programs whatever the access mode is"),
+    ("formatter", "it starts programs whatever the access mode is"),
+    ("share", "a job's session is nobody else's"),
+    ("autoupdate", "a job talks to its provider and to nobody else"),
+    ("snapshot", "pactify captures what a job did"),
+    ("server", "its server is the job's own"),
+];
+
+/// The configuration of a job, or the person's setting that stands in its way.
+pub(super) fn generate(request: &Request<'_>, access: Access) -> Result<Config, Failure> {
+    let wanted = settings(request)?;
+    let mut config = json!({
+        "$schema": "https://opencode.ai/config.json",
+        "autoupdate": false,
+        "share": "disabled",
+        "snapshot": false,
+    });
+    merge(&mut config, &wanted);
+    let model = request.model.or(request.settings.model.as_deref()).map(str::to_owned);
+    let model = model.or_else(|| wanted.get("model")?.as_str().map(str::to_owned));
+    if let Some(model) = &model {
+        config["model"] = model.as_str().into();
+        if config.get("small_model").is_none() {
+            // Titles are made by it: by default a model of somebody else's.
+            config["small_model"] = model.as_str().into();
+        }
+    }
+    let uses_zen = model.as_deref().is_some_and(|model| model.starts_with("opencode/"));
+    if !uses_zen && config.get("enabled_providers").is_none() {
+        // Its own models are free, and would be taken where nobody is logged in.
+        config["disabled_providers"] = json!(["opencode"]);
+    }
+    config["permission"] = permissions(access, request.permissions);
+    if request.permissions == Policy::Ask {
+        // Otherwise a no ends the turn at once.
+        config["experimental"]["continue_loop_on_deny"] = true.into();
+    }
+    let mut variables = Vec::new();
+    collect_variables(&wanted, &mut variables);
+    let text = serde_json::to_string_pretty(&config).map_err(|error| Failure::internal(error.to_string()))?;
+    Ok(Config { text, variables })
+}
+
+/// What the agent may do: everything, or what the person says yes to, or reading. Where somebody is asked there are no
+/// sub-agents: what those ask for arrives nowhere.
+fn permissions(access: Access, policy: Policy) -> Value {
+    match access {
+        Access::Write if policy == Policy::Ask => json!({
+            "external_directory": "deny",
+            "read": {"*": "allow"},
+            "edit": "ask",
+            "bash": "ask",
+            "webfetch": "ask",
+            "websearch": "ask",
+            "task": "deny",
+            "doom_loop": "deny",
+            "question": "deny",
+        }),
+        Access::Write => json!({
+            // Of file tools only: a shell is not confined.
+            "external_directory": "deny",
+            "read": {"*": "allow"},
+            "doom_loop": "deny",
+            "question": "deny",
+        }),
+        Access::ReadOnly => json!({
+            "*": "deny",
+            "read": {"*": "allow", "*.env": "deny", "*.env.*": "deny"},
+            "glob": "allow",
+            "grep": "allow",
+            "list": "allow",
+            "external_directory": "deny",
+        }),
+    }
+}
+
+/// `package.json` of a config directory in which nothing has to be installed.
+pub(super) fn package(version: Option<&str>) -> String {
+    json!({"dependencies": {"@opencode-ai/plugin": version.unwrap_or(TESTED_VERSION)}}).to_string()
+}
+
+/// Its lock file.
+pub(super) fn package_lock(version: Option<&str>) -> String {
+    let dependencies = json!({"@opencode-ai/plugin": version.unwrap_or(TESTED_VERSION)});
+    json!({"lockfileVersion": 3, "packages": {"": {"dependencies": dependencies}}}).to_string()
+}
+
+/// The person's settings as JSON, unless one of them is not theirs to set.
+fn settings(request: &Request<'_>) -> Result<Value, Failure> {
+    let table = &request.settings.config;
+    let refused = |key: &str, why: &str| {
+        Err(Failure::new(
+            FailureCode::InvalidConfig,
+            format!("[harnesses.opencode.config] may not set `{key}`: {why}"),
+            format!("take `{key}` out of [harnesses.opencode.config] in pactify's configuration"),
+        ))
+    };
+    if let Some((key, why)) = LOCKS.iter().find(|(key, _)| table.contains_key(*key)) {
+        return refused(key, why);
+    }
+    let value = serde_json::to_value(table).map_err(|error| Failure::internal(error.to_string()))?;
+    let mut path = Vec::new();
+    if secret_in(&value, &mut path) {
+        let why = "a secret written here would be copied into every job's record; write \"{env:NAME}\", and set the \
+                   variable";
+        return refused(&path.join("."), why);
+    }
+    Ok(value)
+}
+
+/// Whether a key or a header is written out; `path` leads to it then.
+fn secret_in(value: &Value, path: &mut Vec<String>) -> bool {
+    let Value::Object(members) = value else { return false };
+    for (key, value) in members {
+        path.push(key.clone());
+        let lower = key.to_ascii_lowercase();
+        let is_secret = ["key", "token", "secret", "password", "authorization"].iter().any(|end| lower.ends_with(end))
+            || path.iter().any(|part| part == "headers");
+        let is_text = value.as_str().is_some_and(|text| is_secret && !text.contains("{env:"));
+        if is_text || secret_in(value, path) {
+            return true;
+        }
+        path.pop();
+    }
+    false
+}
+
+fn collect_variables(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => found.extend(text.split("{env:").skip(1).filter_map(|rest| {
+            let name = rest.split('}').next()?.trim();
+            let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+            plain.then(|| name.to_owned())
+        })),
+        Value::Array(values) => values.iter().for_each(|value| collect_variables(value, found)),
+        Value::Object(members) => members.values().for_each(|value| collect_variables(value, found)),
+        _ => {}
+    }
+}
+
+fn merge(config: &mut Value, wanted: &Value) {
+    let (Value::Object(below), Value::Object(inner)) = (&mut *config, wanted) else { return };
+    for (key, value) in inner {
+        match below.get_mut(key) {
+            Some(found) if found.is_object() && value.is_object() => merge(found, value),
+            _ => {
+                below.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}

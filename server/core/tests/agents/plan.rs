@@ -1,0 +1,156 @@
+//! What is run, written and linked: golden, because every word of it was measured against the real programs.
+
+use pactify_core::config::Settings;
+use pactify_core::harness::kimi::Kimi;
+use pactify_core::harness::opencode::Opencode;
+use pactify_core::harness::{Harness, Launch, Request};
+use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
+use pactify_core::permission::Policy;
+use pactify_core::{AbsPath, Failure, FailureCode};
+
+use crate::request::{Asked, path};
+
+/// What a person has in kimi's own `config.toml`.
+const OWN: &str = r#"
+default_model = "k"
+telemetry = true
+[providers."managed:kimi-code"]
+type = "kimi"
+oauth = { storage = "file", key = "oauth/kimi-code" }
+[providers.gateway]
+type = "openai"
+api_key = "sk-of-the-person"
+custom_headers = { X-Team = "team-secret" }
+[models.k]
+provider = "managed:kimi-code"
+model = "kimi-for-coding"
+max_context_size = 262144
+[[hooks]]
+event = "PreToolUse"
+command = "rm -rf /"
+[mcp.servers.x]
+command = "evil"
+"#;
+
+const PROVIDER: &str = r#"
+    [harnesses.opencode]
+    model = "gateway/big"
+    [harnesses.opencode.config.provider.gateway]
+    npm = "@ai-sdk/openai-compatible"
+    options = { baseURL = "https://llm.example.com/v1", apiKey = "{env:GATEWAY_KEY}" }
+    models.big.name = "Big"
+"#;
+
+fn asked(harness: &dyn Harness, configuration: &str, version: &'static str) -> Asked {
+    let settings = Settings::parse(configuration).unwrap().harness_settings(&harness.name());
+    Asked { settings, version: Some(version), executable: path("/opt/agent"), ..Asked::plain() }
+}
+
+fn launch(harness: &dyn Harness, request: &Request<'_>, access: Access) -> Result<Launch, Failure> {
+    let tree = request.places.tree.clone();
+    match access {
+        Access::Write => harness.plan_write(request, WriteGrant { tree, network: true }).map(|p| p.into_launch()),
+        Access::ReadOnly => harness.plan_read_only(request, ReadGrant { tree }).map(|p| p.into_launch()),
+    }
+}
+
+/// The launch, with the files in full.
+fn shown(launch: &Launch) -> String {
+    let files = launch.files.iter().map(|file| format!("--- {}\n{}\n", file.path, file.contents));
+    format!("{launch:#?}\n{}", files.collect::<String>())
+}
+
+fn kimi(asked: &Asked, access: Access) -> Result<Launch, Failure> {
+    let (script, node) = (path("/usr/lib/node_modules/@moonshot-ai/kimi-code/dist/main.mjs"), path("/usr/bin/node"));
+    let request =
+        Request { executable: &script, interpreter: Some(&node), person_config: Some(OWN), ..asked.request() };
+    launch(&Kimi, &request, access)
+}
+
+#[test]
+fn a_write_job_of_kimi() {
+    insta::assert_snapshot!(shown(&kimi(&asked(&Kimi, "", "2.1.0"), Access::Write).unwrap()));
+}
+
+#[test]
+fn a_read_only_job_of_kimi() {
+    let asked = Asked { model: Some("other"), ..asked(&Kimi, "", "2.1.0") };
+    insta::assert_snapshot!(shown(&kimi(&asked, Access::ReadOnly).unwrap()));
+}
+
+#[test]
+fn a_write_job_of_opencode() {
+    let asked = asked(&Opencode, PROVIDER, "1.18.33");
+    insta::assert_snapshot!(shown(&launch(&Opencode, &asked.request(), Access::Write).unwrap()));
+}
+
+#[test]
+fn a_read_only_job_of_opencode() {
+    let asked = asked(&Opencode, "", "1.18.33");
+    insta::assert_snapshot!(shown(&launch(&Opencode, &asked.request(), Access::ReadOnly).unwrap()));
+}
+
+#[test]
+fn where_somebody_is_asked_opencode_has_no_sub_agents() {
+    let asked = asked(&Opencode, "", "1.18.33");
+    let request = Request { permissions: Policy::Ask, ..asked.request() };
+    let launch = launch(&Opencode, &request, Access::Write).unwrap();
+    let config: serde_json::Value = serde_json::from_str(&launch.files[0].contents).unwrap();
+    assert_eq!((&config["permission"]["bash"], &config["permission"]["task"]), (&"ask".into(), &"deny".into()));
+    assert_eq!(config["experimental"]["continue_loop_on_deny"], true);
+}
+
+#[test]
+fn what_a_promise_hangs_on_cannot_be_set() {
+    for (harness, setting, named) in [
+        (&Kimi as &dyn Harness, "[harnesses.kimi.config.tools]\nenabled = [\"Bash\"]", "`tools`"),
+        (&Kimi, "[[harnesses.kimi.config.hooks]]\nevent = \"x\"", "`hooks`"),
+        (&Kimi, "[harnesses.kimi.config]\ntelemetry = true", "`telemetry`"),
+        (&Kimi, "[harnesses.kimi.config.providers.x]\napi_key = \"sk-x\"", "`providers.x.api_key`"),
+        (&Opencode, "[harnesses.opencode.config.permission]\nbash = \"allow\"", "`permission`"),
+        (&Opencode, "[harnesses.opencode.config.mcp.x]\ncommand = [\"x\"]", "`mcp`"),
+        (&Opencode, "[harnesses.opencode.config]\nplugin = [\"x\"]", "`plugin`"),
+        (&Opencode, "[harnesses.opencode.config.provider.x.options]\napiKey = \"sk-x\"", "`provider.x.options.apiKey`"),
+        (
+            &Opencode,
+            "[harnesses.opencode.config.provider.x.options.headers]\nX-Team = \"x\"",
+            "`provider.x.options.headers.X-Team`",
+        ),
+    ] {
+        let asked = asked(harness, setting, "1.0.0");
+        let failure = launch(harness, &asked.request(), Access::Write).unwrap_err();
+        assert_eq!(failure.code, FailureCode::InvalidConfig, "{setting}");
+        assert!(failure.message.contains(named) && !failure.message.contains("sk-x"), "{setting}: {failure:?}");
+    }
+}
+
+#[test]
+fn what_the_person_keeps_secret_is_known_to_be() {
+    let asked = asked(&Kimi, "", "2.1.0");
+    let request = Request { person_config: Some(OWN), ..asked.request() };
+    let secrets = Kimi.secrets(&request);
+    assert!(secrets.contains(&"sk-of-the-person".to_owned()) && !secrets.contains(&"kimi".to_owned()), "{secrets:?}");
+    let broken = Request { person_config: Some("api_key = \"sk-x"), ..asked.request() };
+    let failure = launch(&Kimi, &broken, Access::Write).unwrap_err();
+    assert!(failure.message.contains("no TOML") && !failure.message.contains("sk-x"), "{failure:?}");
+}
+
+#[test]
+fn an_opencode_of_another_kind_is_refused() {
+    for (version, will_do) in [("1.18.33", true), ("1.99.0", true), ("2.0.26", false), ("10.0.0", false)] {
+        let asked = asked(&Opencode, "", version);
+        let planned = launch(&Opencode, &asked.request(), Access::ReadOnly);
+        assert_eq!(planned.is_ok(), will_do, "{version}");
+        let code = planned.err().map(|failure| failure.code);
+        assert_eq!(code.is_some(), code == Some(FailureCode::HarnessIncompatible));
+    }
+}
+
+#[test]
+fn a_kimi_that_is_a_script_needs_node_and_another_one_does_not() {
+    let interpreter = |executable: &str| Kimi.interpreter(&AbsPath::new(executable).unwrap());
+    assert!(interpreter("/p/node_modules/@moonshot-ai/kimi-code/dist/main.mjs").is_some());
+    assert!(interpreter("/opt/kimi").is_none());
+    assert_eq!(Kimi.parse_version("2.1.0\n").as_deref(), Some("2.1.0"));
+    assert_eq!(Opencode.parse_version("opencode\n"), None);
+}

@@ -1,0 +1,123 @@
+//! What a harness's private home has of the person's for one attempt only, and what a repository has for a harness.
+//!
+//! Files that hold keys are written for each attempt and removed after it: also by the recovery of one whose host died.
+
+use std::io;
+use std::path::Path;
+
+use pactify_core::AbsPath;
+use pactify_core::harness::{Harness, registry};
+
+use super::Host;
+use crate::causes::with_causes;
+use crate::disk::{Dir, DiskError};
+
+/// The longest configuration of a person's own that is read, in bytes.
+const CONFIG_MAX: u64 = 1 << 20;
+
+/// The person's own configuration of a harness, from where they keep its state; nothing where there is none. Unlike
+/// everything in a job's home it may be a link: many people keep such files elsewhere.
+pub(super) fn person_config(harness: &dyn Harness, state: Option<&AbsPath>) -> io::Result<Option<String>> {
+    let (Some(name), Some(state)) = (harness.person_config(), state) else { return Ok(None) };
+    let path = state.join(name);
+    let described = match std::fs::metadata(path.as_path()) {
+        Ok(described) => described,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !described.is_file() || described.len() > CONFIG_MAX {
+        return Err(io::Error::other("it is no ordinary file of at most 1 MiB"));
+    }
+    std::fs::read_to_string(path.as_path()).map(Some)
+}
+
+/// Removes what was there for this attempt only.
+pub(super) fn remove(host: &Host) {
+    let Some(harness) = registry::find(&host.spec().harness, &host.spec().settings) else { return };
+    for name in harness.private_files() {
+        match unlink(&host.dir().home(), name) {
+            Ok(()) | Err(DiskError::Missing { .. }) => {}
+            Err(error) => {
+                tracing::warn!(error = with_causes(&error), name, "a private file of the job was not removed")
+            }
+        }
+    }
+}
+
+fn unlink(home: &AbsPath, name: &str) -> Result<(), DiskError> {
+    let mut dir = Dir::open(home)?;
+    let mut parts: Vec<&str> = name.split('/').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        dir = dir.dir(part)?;
+    }
+    dir.remove(last)
+}
+
+/// What the harness will take for instructions in this tree, in one sentence.
+pub(super) fn instructions(harness: &dyn Harness, tree: &AbsPath) -> Option<String> {
+    let is_there = |name: &&&str| tree.as_path().join(Path::new(name)).symlink_metadata().is_ok();
+    let found: Vec<&str> = harness.repository_instructions().iter().filter(is_there).copied().collect();
+    if found.is_empty() {
+        return None;
+    }
+    let harness = harness.name();
+    Some(format!("the repository brings instructions that {harness} follows: {}", found.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use pactify_core::harness::kimi::Kimi;
+
+    use super::*;
+
+    fn root() -> (tempfile::TempDir, AbsPath) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = AbsPath::new(directory.path().canonicalize().unwrap()).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn what_is_removed_is_never_somebody_elses() {
+        let (_theirs, theirs) = root();
+        let (_home, home) = root();
+        fs::write(theirs.join("config.toml").as_path(), "precious").unwrap();
+        fs::create_dir(home.join("kimi").as_path()).unwrap();
+        fs::write(home.join("kimi").join("config.toml").as_path(), "key").unwrap();
+        unlink(&home, "kimi/config.toml").unwrap();
+        assert!(!home.join("kimi").join("config.toml").as_path().exists());
+
+        symlink(theirs.join("config.toml").as_path(), home.join("kimi").join("config.toml").as_path()).unwrap();
+        unlink(&home, "kimi/config.toml").unwrap();
+        fs::remove_dir(home.join("kimi").as_path()).unwrap();
+        symlink(theirs.as_path(), home.join("kimi").as_path()).unwrap();
+        assert!(unlink(&home, "kimi/config.toml").is_err());
+        assert_eq!(fs::read_to_string(theirs.join("config.toml").as_path()).unwrap(), "precious");
+    }
+
+    #[test]
+    fn a_configuration_is_read_where_there_is_one() {
+        let (_state, state) = root();
+        assert_eq!(person_config(&Kimi, Some(&state)).unwrap(), None);
+        assert_eq!(person_config(&Kimi, None).unwrap(), None);
+        fs::write(state.join("elsewhere").as_path(), "a = 1").unwrap();
+        symlink("elsewhere", state.join("config.toml").as_path()).unwrap();
+        assert_eq!(person_config(&Kimi, Some(&state)).unwrap().as_deref(), Some("a = 1"));
+        fs::remove_file(state.join("config.toml").as_path()).unwrap();
+        fs::create_dir(state.join("config.toml").as_path()).unwrap();
+        assert!(person_config(&Kimi, Some(&state)).is_err());
+    }
+
+    #[test]
+    fn instructions_of_a_repository_are_named() {
+        let (_tree, tree) = root();
+        assert_eq!(instructions(&Kimi, &tree), None);
+        fs::write(tree.join("AGENTS.md").as_path(), "").unwrap();
+        fs::create_dir_all(tree.join(".kimi-code").join("agents").as_path()).unwrap();
+        let told = instructions(&Kimi, &tree).unwrap();
+        assert!(told.ends_with("kimi follows: AGENTS.md, .kimi-code/agents"), "{told}");
+    }
+}
