@@ -14,14 +14,19 @@ use pactify_core::harness::{Harness, HarnessSettings};
 use pactify_core::{AbsPath, Failure, FailureCode, display};
 
 use crate::causes::with_causes;
+use crate::disk::Dir;
 use crate::env::Env;
 use crate::process::run::Overflow;
 use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits};
+use crate::tree::Trash;
 
 pub use search::{Found, find};
 
 /// How long a harness may take to name its version or its login.
 const PROBE: Duration = Duration::from_secs(20);
+
+/// Where homes for single questions are made, below `PACTIFY_HOME`.
+const PROBE_HOMES: &str = "probe";
 
 /// A home that no program can make.
 const NO_HOME: &str = "/dev/null";
@@ -82,14 +87,43 @@ pub fn version(
     if harness.version_args().is_empty() {
         return Ok(None);
     }
+    let ask = |home| probe(env, harness, settings, &[], program, harness.version_args(), home);
     // Even for this some harnesses make themselves a home; where there can be none, they do without.
-    let elsewhere = env.directories().pactify_home().join("probe").join(harness.name().as_str());
-    let home = match harness.probe_variables() {
-        [] => harness.home_variable().map(|name| (name, OsString::from(NO_HOME))).into_iter().collect(),
-        names => names.iter().map(|name| (*name, elsewhere.as_path().as_os_str().to_owned())).collect(),
+    let output = match harness.probe_variables() {
+        [] => ask(harness.home_variable().map(|name| (name, OsString::from(NO_HOME))).into_iter().collect())?,
+        names => {
+            // A new one each time: a job could leave something in one that stays.
+            let passing = PassingHome::make(env)?;
+            let home = passing.path.as_path().as_os_str();
+            ask(names.iter().map(|name| (*name, home.to_owned())).collect())?
+        }
     };
-    let output = probe(env, harness, settings, program, harness.version_args(), home)?;
     Ok(harness.parse_version(&String::from_utf8_lossy(&output.stdout.bytes)))
+}
+
+/// A home for one question, below `PACTIFY_HOME`; it goes when the question is answered.
+struct PassingHome {
+    path: AbsPath,
+    trash: Trash,
+}
+
+impl PassingHome {
+    fn make(env: &Env) -> Result<Self, Failure> {
+        let home = env.directories().pactify_home();
+        let random = env.random::<8>().map_err(|error| Failure::internal(error.to_string()))?;
+        let name = format!("{:016x}", u64::from_le_bytes(random));
+        let made = Dir::open(home)?.ensure_dir(PROBE_HOMES)?.create_dir(&name)?;
+        Ok(Self { path: made.path().clone(), trash: Trash::open(home)? })
+    }
+}
+
+impl Drop for PassingHome {
+    fn drop(&mut self) {
+        let gone = self.trash.take(&self.path).and_then(|_| self.trash.empty());
+        if let Err(error) = gone {
+            tracing::warn!(%error, path = %self.path, "a home that was made for a question stays");
+        }
+    }
 }
 
 /// Whether the harness finds a login; `None` when it has no offline way to tell.
@@ -106,7 +140,8 @@ pub fn logged_in(
         return Ok(Some(false));
     }
     let home = harness.home_variable().map(|name| (name, state.as_path().as_os_str().to_owned())).into_iter().collect();
-    probe(env, harness, settings, program, arguments, home).map(|output| Some(output.success()))
+    let keys = harness.vendor_keys().names();
+    probe(env, harness, settings, keys, program, arguments, home).map(|output| Some(output.success()))
 }
 
 /// Where the person keeps this harness's own state.
@@ -119,12 +154,12 @@ fn probe(
     env: &Env,
     harness: &dyn Harness,
     settings: &HarnessSettings,
+    vendor_keys: &[&str],
     program: &Program,
     arguments: &[&str],
     home: Vec<(&str, OsString)>,
 ) -> Result<crate::process::Output, Failure> {
-    let keys = harness.vendor_keys().names().iter().copied();
-    let let_through = settings.environment.iter().map(String::as_str).chain(keys);
+    let let_through = settings.environment.iter().map(String::as_str).chain(vendor_keys.iter().copied());
     let mut environment = EnvPolicy::harness(let_through).filter(env.variables());
     for (name, value) in home {
         environment.set(name, value);

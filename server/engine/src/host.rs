@@ -15,6 +15,7 @@ mod error;
 mod evidence;
 mod files;
 mod guard;
+mod input;
 mod launch;
 mod leftovers;
 mod lines;

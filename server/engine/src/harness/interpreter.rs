@@ -64,7 +64,7 @@ fn told(candidate: &AbsPath, version: Option<&str>) -> String {
 
 fn version(env: &Env, harness: &dyn Harness, settings: &HarnessSettings, candidate: &AbsPath) -> Option<String> {
     let program = Program { executable: candidate.clone(), interpreter: None };
-    let output = probe(env, harness, settings, &program, &["--version"], Vec::new()).ok()?;
+    let output = probe(env, harness, settings, &[], &program, &["--version"], Vec::new()).ok()?;
     let said = String::from_utf8_lossy(&output.stdout.bytes).trim().to_owned();
     (output.success() && !said.is_empty()).then_some(said)
 }

@@ -47,8 +47,9 @@ pub fn find(
 ) -> Result<Found, Failure> {
     let apart = apart(env, repository);
     let own = without(env.search_path(), &apart);
-    let first = match resolve(&env.searching(&own), harness, settings) {
-        Ok(program) => return Ok(Found { program, env: env.clone(), search_path: None }),
+    let near = env.searching(&own);
+    let first = match resolve(&near, harness, settings) {
+        Ok(program) => return Ok(Found::of(program, near, env)),
         // Incompatible: its interpreter is not of a version that will do, and the login shell may know a newer one.
         Err(failure) if is_about_searching(failure.code) && !is_named_whole(settings) => failure,
         Err(failure) => return Err(failure),
@@ -60,10 +61,19 @@ pub fn find(
             all.push(directory);
         }
     }
-    let env = env.searching(&all);
-    let program = resolve(&env, harness, settings)?;
-    let search_path = env.variable("PATH").and_then(OsStr::to_str).map(str::to_owned);
-    Ok(Found { program, env, search_path })
+    let far = env.searching(&all);
+    let program = resolve(&far, harness, settings)?;
+    Ok(Found::of(program, far, env))
+}
+
+impl Found {
+    /// A program found in `surroundings`. It works there, too: a script asks the search path for what runs it.
+    fn of(program: Program, surroundings: Env, asked: &Env) -> Self {
+        let path = surroundings.variable("PATH");
+        let other = path.filter(|path| asked.variable("PATH") != Some(path));
+        let search_path = other.and_then(OsStr::to_str).map(str::to_owned);
+        Self { program, env: surroundings, search_path }
+    }
 }
 
 fn is_about_searching(code: FailureCode) -> bool {

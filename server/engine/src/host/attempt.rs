@@ -187,9 +187,10 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
     match swept(host, dead)? {
         Ok(dead) => {
             let dead = logins::end(host, dead).await?;
-            watch::end(host).await?;
             capture(host, dead, tree.clone(), &mut work).await?;
+            // What the job wrote runs once more here: it is watched as the job was.
             verify(host, &tree, &mut work).await?;
+            watch::end(host).await?;
         }
         Err(failure) => {
             work.failure.get_or_insert(failure);

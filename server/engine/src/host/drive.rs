@@ -13,14 +13,14 @@ use pactify_core::harness::{Conclusion, Driver, Stdin, Step};
 use pactify_core::job::event::{ExitRecord, Known};
 use pactify_core::job::outcome::{Deadline, over_limit};
 use pactify_core::job::state::{Attempt, Phase};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::ChildStdin;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::control::Reply;
 use super::deadlines::Deadlines;
+use super::input::{self, Input};
 use super::lines::{Lines, Piece};
 use super::questions::{Questions, Refused};
 use super::{Host, evidence, files, launch};
@@ -97,7 +97,7 @@ pub(super) struct Running {
 struct Loop<'a> {
     host: &'a mut Host,
     driver: Box<dyn Driver>,
-    input: Option<mpsc::UnboundedSender<String>>,
+    input: Option<Input>,
     tree: JobTree,
     stdout: Stream,
     stderr: Stream,
@@ -120,7 +120,7 @@ struct Stream {
 pub(super) async fn drive(host: &mut Host, running: Running) -> Driven {
     let Running { mut child, pipes, driver, stdin } = running;
     let tree = JobTree::below_this_host(Marker::of(host.job()), Some(child.identity().clone()));
-    let input = feed(pipes.stdin, stdin);
+    let input = input::feed(pipes.stdin, stdin);
     drop(pump(pipes.stdout, host.events(), Event::Stdout));
     drop(pump(pipes.stderr, host.events(), Event::Stderr));
     let events = host.events();
@@ -272,9 +272,8 @@ impl Loop<'_> {
                 }
                 Step::Send(line) => {
                     self.host.log_wire(">", &line);
-                    if let Some(input) = &self.input {
-                        // The program closed its input: its exit will say why.
-                        let _ = input.send(line);
+                    if self.input.as_ref().is_some_and(|input| !input.send(line)) {
+                        self.fail(input::not_read());
                     }
                 }
                 Step::CloseInput => {
@@ -329,9 +328,14 @@ impl Loop<'_> {
             && self.failure.is_none()
         {
             tracing::error!(%error, "the journal refused a record; ending the harness");
-            self.failure = Some(error.into_failure());
-            self.end();
+            self.fail(error.into_failure());
         }
+    }
+
+    /// Ends the harness for a failure of its own or of ours; the first one is told.
+    fn fail(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+        self.end();
     }
 
     /// Tells the program to end, and gives it the time that its driver thinks it needs.
@@ -412,32 +416,6 @@ pub(super) fn pump(
             }
         }
     })
-}
-
-/// Writes what the harness is to read. Returns where a driver's lines go, if it sends any.
-fn feed(mut pipe: ChildStdin, stdin: Stdin) -> Option<mpsc::UnboundedSender<String>> {
-    match stdin {
-        Stdin::Null => None,
-        Stdin::Text(text) => {
-            // A program that doesn't read all of it closes the pipe; that is its affair.
-            tokio::spawn(async move {
-                let _ = pipe.write_all(text.as_bytes()).await;
-            });
-            None
-        }
-        Stdin::Driver => {
-            let (sender, mut lines) = mpsc::unbounded_channel::<String>();
-            tokio::spawn(async move {
-                while let Some(mut line) = lines.recv().await {
-                    line.push('\n');
-                    if pipe.write_all(line.as_bytes()).await.is_err() {
-                        return;
-                    }
-                }
-            });
-            Some(sender)
-        }
-    }
 }
 
 pub(super) fn exit_record(status: io::Result<ExitStatus>) -> ExitRecord {

@@ -1,8 +1,8 @@
 //! Files of the job's tree that a harness reads and writes through us; in the checkout it reads only.
 //!
 //! The harness works in the same tree meanwhile, so what a name leads to can change between two looks: every step goes
-//! from a directory's descriptor to the next and follows no link, only regular files are opened, and nothing waits. What
-//! may be asked for at all was decided before ([`pactify_core::harness::FileRequest`] holds a path below the tree).
+//! from a directory's descriptor to the next and follows no link, only regular files are opened, and nothing waits: a
+//! file system that the job mounted in its tree, which may never answer, is not entered. What may be asked for at all was decided before ([`pactify_core::harness::FileRequest`] holds a path below the tree).
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -13,7 +13,9 @@ use pactify_core::harness::{FileAction, FileAnswer, FileRequest};
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{CheckoutRecord, TreeRecord};
 use pactify_core::job::state::JobState;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, fchmod, fstat, mkdirat, openat, openat2, renameat, unlinkat,
+};
 use rustix::io::Errno;
 
 use crate::disk::{DIRECTORY, SAFE};
@@ -59,7 +61,7 @@ enum Refused {
     ReadOnly,
     #[error("the job's tree is not where it was")]
     Tree,
-    #[error("a link, or something that is no regular file, is at the path or on the way to it")]
+    #[error("a link, a mount, or something that is no regular file, is at the path or on the way to it")]
     NotRegular,
     #[error("it has more than {MAX} bytes")]
     TooLarge,
@@ -91,11 +93,7 @@ pub(super) fn serve(root: Option<Root<'_>>, access: Access, request: &FileReques
 fn read(root: Option<Root<'_>>, path: &RepoPath) -> Result<String, Refused> {
     let directory = directory_of(root, path, false)?;
     let name = path.file_name();
-    let fd = openat(&directory, name, OFlags::RDONLY | SAFE, Mode::empty()).map_err(|errno| match errno {
-        // What an open of a link, a socket or a device without a driver says.
-        Errno::LOOP | Errno::NXIO | Errno::NODEV => Refused::NotRegular,
-        errno => errno.into(),
-    })?;
+    let fd = step(&directory, name, OFlags::RDONLY | SAFE)?;
     let stat = fstat(&fd)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Refused::NotRegular);
@@ -115,11 +113,16 @@ fn write(root: Option<Root<'_>>, path: &RepoPath, text: &str) -> Result<(), Refu
     }
     let directory = directory_of(root, path, true)?;
     let name = path.file_name();
-    let mode = match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => return Err(Refused::NotRegular),
-        Ok(stat) => Some(Mode::from_raw_mode(stat.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO)),
-        Err(Errno::NOENT) => None,
-        Err(errno) => return Err(errno.into()),
+    let mode = match step(&directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC) {
+        Ok(old) => {
+            let stat = fstat(&old)?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+                return Err(Refused::NotRegular);
+            }
+            Some(Mode::from_raw_mode(stat.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO))
+        }
+        Err(Refused::Missing) => None,
+        Err(refused) => return Err(refused),
     };
     match unlinkat(&directory, FRESH, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
@@ -150,12 +153,24 @@ fn directory_of(root: Option<Root<'_>>, path: &RepoPath, make: bool) -> Result<O
                 Err(errno) => return Err(errno.into()),
             }
         }
-        directory = openat(&directory, part, DIRECTORY, Mode::empty()).map_err(|errno| match errno {
-            Errno::LOOP | Errno::NOTDIR => Refused::NotRegular,
-            errno => errno.into(),
-        })?;
+        directory = step(&directory, part, DIRECTORY)?;
     }
     Ok(directory)
+}
+
+/// Opens what is directly below, on the same file system.
+fn step(directory: &OwnedFd, name: &[u8], flags: OFlags) -> Result<OwnedFd, Refused> {
+    let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let opened = match openat2(directory, name, flags, Mode::empty(), resolve) {
+        // A kernel before 5.6, or a container that hides the call.
+        Err(Errno::NOSYS | Errno::PERM) => openat(directory, name, flags | OFlags::NOFOLLOW, Mode::empty()),
+        opened => opened,
+    };
+    opened.map_err(|errno| match errno {
+        // What an open of a link, a mount point, a socket or a device without a driver says.
+        Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::NXIO | Errno::NODEV => Refused::NotRegular,
+        errno => errno.into(),
+    })
 }
 
 impl From<Errno> for Refused {

@@ -139,7 +139,8 @@ impl Harness for OwnAgent {
         let protocol = &self.protocol;
         let mode = match access {
             Access::Write => protocol.mode.clone(),
-            Access::ReadOnly => protocol.read_only_mode.clone().or_else(|| protocol.mode.clone()),
+            // Never the mode of write jobs: the agent's own first mode, where no other is named.
+            Access::ReadOnly => protocol.read_only_mode.clone(),
         };
         let agent = self.name.to_string();
         let dialect = Plain { agent, mode, login_method: protocol.login_method.clone() };
