@@ -48,6 +48,35 @@ fn of_job(sandbox: &Sandbox, job: &str, file: &str) -> PathBuf {
 }
 
 #[test]
+fn what_the_job_wrote_is_watched_while_verification_runs_it() -> Result<()> {
+    let sandbox = configured(&["sh ./check.sh"], 60)?;
+    let repository = filled(&sandbox)?;
+    let hook = repository.path().join(".git/hooks/post-checkout");
+    let plant = format!(
+        "mkdir -p {0}; echo 'touch /tmp/evil' > {1}; chmod +x {1}\n",
+        quoted(&hook, true),
+        quoted(&hook, false)
+    );
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate(&brief(&json!([write("check.sh", &plant), {"say": "Done."}])), &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+    ensure!(hook.exists(), "the payload did not fire");
+    let outside = status["outside"].to_string();
+    ensure!(outside.contains("post-checkout") && outside.contains("dangerous"), "{status:#}");
+    let refused = editor
+        .run("diffPreview", &json!({"jobId": job}))
+        .and_then(|preview| editor.refused("apply", &json!({"jobId": job, "changeSet": preview["changeSet"]})))?;
+    assert_eq!(refused.data.context("no data")?["code"], "outsideNotConfirmed");
+    Ok(())
+}
+
+/// A path, or the one of its folder, as a shell reads it.
+fn quoted(path: &std::path::Path, folder: bool) -> String {
+    let path = if folder { path.parent().unwrap_or(path) } else { path };
+    format!("'{}'", path.display())
+}
+
+#[test]
 fn a_result_is_verified_in_its_tree_and_what_that_writes_is_no_part_of_it() -> Result<()> {
     let mut sandbox = configured(
         &[
