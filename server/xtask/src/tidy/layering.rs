@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("env", &[]),
     ("fingerprint", &["causes", "disk", "env", "git", "hash", "job_dir", "walk"]),
     ("git", &["causes", "env", "hash", "job_dir", "process", "tree"]),
-    ("harness", &["causes", "env", "process"]),
+    ("harness", &["causes", "disk", "env", "process", "tree"]),
     ("hash", &[]),
     (
         "host",
