@@ -5,6 +5,7 @@
 //! run them off their event loop. A job itself runs in its own process ([`crate::host`]); this module creates it, reads
 //! what it left, and applies or discards that. Nothing here knows an editor or a terminal.
 
+mod aftermath;
 mod answer;
 mod apply;
 mod approve;

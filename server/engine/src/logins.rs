@@ -10,6 +10,7 @@ mod error;
 mod left;
 mod place;
 pub(crate) mod quarantine;
+mod unsettled;
 
 use std::fs::{File, TryLockError};
 use std::time::{Duration, Instant};
@@ -29,6 +30,7 @@ pub(crate) use error::LoginError;
 use left::Found;
 use place::Place;
 use quarantine::{Kept, Quarantine};
+pub(crate) use unsettled::judging;
 
 /// The version of the records that this build writes.
 const FORMAT: u32 = 1;

@@ -133,6 +133,50 @@ fn a_newer_login_of_the_person_stays_and_the_jobs_is_kept_apart() -> Result<()> 
     Ok(())
 }
 
+/// A job that refreshed its login while the person's directory was away, and ended.
+fn unsettled(stage: &Stage, editor: &mut Editor, file: &str) -> Result<String> {
+    let go = stage.sandbox.root().join(format!("go-{file}"));
+    let wait = json!({"waitFor": [go.display().to_string(), 60.0]});
+    let job = editor.delegate(&brief(&json!([write(file, "a\n"), wait, refresh(NEW)])), &json!({}))?;
+    editor.event(&job, "filesTouched")?;
+    fs::rename(stage.sandbox.home().join(".codex"), stage.sandbox.home().join("away"))?;
+    fs::write(&go, "")?;
+    let status = editor.until(&job, "finished")?;
+    assert!(status["notices"].to_string().contains("is not known"), "{status:#}");
+    Ok(job)
+}
+
+#[test]
+fn a_login_that_could_not_be_settled_is_settled_by_a_cancel_and_kept_by_a_discard_and_a_resume() -> Result<()> {
+    let stage = Stage::new()?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let back = || fs::rename(stage.sandbox.home().join("away"), stage.sandbox.home().join(".codex"));
+    let job = unsettled(&stage, &mut editor, "a.txt")?;
+    back()?;
+    editor.run("cancel", &json!({"jobId": job}))?;
+    assert_eq!(stage.token()?, NEW, "the cancel wrote it back");
+    assert!(stage.is_forgotten()?);
+
+    let kept = |count: usize| -> Result<()> {
+        let list: Value = serde_json::from_str(&stage.pactify(&["login", "--json"])?.success()?.stdout)?;
+        assert_eq!(list["quarantined"].as_array().map(Vec::len), Some(count), "{list:#}");
+        assert_eq!(list["inUse"], json!([]));
+        Ok(())
+    };
+    stage.log_in(OLD)?;
+    let job = unsettled(&stage, &mut editor, "b.txt")?;
+    editor.run("discard", &json!({"jobId": job}))?;
+    back()?;
+    kept(2)?;
+
+    let job = unsettled(&stage, &mut editor, "c.txt")?;
+    editor.run("resume", &json!({"jobId": job, "message": brief(&json!([write("d.txt", "d\n")]))}))?;
+    let status = editor.until(&job, "finished")?;
+    assert!(status["notices"].to_string().contains("it is kept"), "{status:#}");
+    kept(4)
+}
+
 #[test]
 fn a_login_that_a_harness_emptied_comes_back() -> Result<()> {
     let stage = Stage::new()?;

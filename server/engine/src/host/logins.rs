@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use pactify_core::Failure;
-use pactify_core::harness::{Harness, Launch, login, registry};
+use pactify_core::harness::{Harness, Launch, registry};
 use pactify_core::job::event::Known;
 
 use super::drive::LEFTOVERS;
 use super::{Host, HostError};
 use crate::causes::with_causes;
-use crate::logins::Logins;
+use crate::logins::{Logins, Told, judging};
 use crate::process::{JobTree, Marker, VerifiedDead};
 
 /// Remembers them; from here on what is in them is recorded nowhere.
@@ -18,6 +18,10 @@ pub(super) async fn begin(
     harness: &Arc<dyn Harness>,
     launch: &Launch,
 ) -> Result<Result<(), Failure>, HostError> {
+    // The record of a use, and the home, are about to be overwritten.
+    if let Err(failure) = settle_late(host, harness).await? {
+        return Ok(Err(failure));
+    }
     if launch.links.is_empty() {
         return Ok(Ok(()));
     }
@@ -34,26 +38,33 @@ pub(super) async fn begin(
     }
 }
 
+/// Looks at those that an earlier turn left unsettled.
+async fn settle_late(host: &mut Host, harness: &Arc<dyn Harness>) -> Result<Result<(), Failure>, HostError> {
+    let (store, job, home, at) = (host.store.clone(), host.job().clone(), host.dir().home(), host.env().now());
+    let judge = judging(Some(harness.clone()));
+    match host.away(move || Logins::open(&store)?.settle_late(&job, &home, at, &judge)).await? {
+        Err(error) => Ok(Err(error.into())),
+        Ok(told) => tell(host, told).map(Ok),
+    }
+}
+
+fn tell(host: &mut Host, told: Vec<Told>) -> Result<(), HostError> {
+    told.into_iter().try_for_each(|told| host.record(Known::Notice { id: told.id.to_owned(), text: told.text }))
+}
+
 /// Looks at them, puts right what is to be put right, and tells of it. What goes wrong takes no result from the person.
 pub(super) async fn end(host: &mut Host, dead: VerifiedDead) -> Result<VerifiedDead, HostError> {
     let (store, job, home, at) = (host.store.clone(), host.job().clone(), host.dir().home(), host.env().now());
     let harness = registry::find(&host.spec().harness, &host.spec().settings);
     let (ended, dead) = host
         .away(move || {
-            let judge = |contents: &[u8]| match &harness {
-                Some(harness) => harness.judge_login(contents),
-                None => login::judge(contents),
-            };
+            let judge = judging(harness);
             let ended = Logins::open(&store).and_then(|logins| logins.end(&dead, &job, &home, at, &judge));
             (ended, dead)
         })
         .await?;
     match ended {
-        Ok(told) => {
-            for told in told {
-                host.record(Known::Notice { id: told.id.to_owned(), text: told.text })?;
-            }
-        }
+        Ok(told) => tell(host, told)?,
         Err(error) => {
             let text = format!("what became of the logins that the job used is not known: {}", with_causes(&error));
             host.record(Known::Notice { id: "loginUnsettled".to_owned(), text })?;

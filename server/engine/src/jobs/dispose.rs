@@ -36,7 +36,10 @@ impl Jobs {
     /// Asks the job's host to end it and returns at once; a lost job is repaired instead, which ends it too.
     pub fn cancel(&self, job: &JobId) -> Result<JobMoved, Failure> {
         match self.store().seen(job)?.1 {
-            SeenState::Finished => self.take_back_resume(job)?,
+            SeenState::Finished => {
+                self.take_back_resume(job)?;
+                self.look_after(job)?;
+            }
             SeenState::Lost => self.repair(job)?,
             SeenState::Queued
             | SeenState::Preparing
@@ -144,6 +147,8 @@ impl Jobs {
         let (dir, repository) = (journal.lock().job(), &journal.spec().repository);
         let places = Places::from(dir);
         refuse_held(dir.id(), &dir.tree())?;
+        // What the harness refreshed may be in the home only.
+        self.settle_logins(journal)?;
         // Before the registration goes: a linked worktree is told apart by it.
         if let Some(tree) = &journal.state().tree {
             trash.take_tree(&self.store().jobs(), tree)?;

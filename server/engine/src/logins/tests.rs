@@ -248,6 +248,29 @@ fn a_login_that_cannot_be_looked_at_stays_in_use_and_is_told_of() {
 }
 
 #[test]
+fn what_stays_unsettled_is_kept_apart_before_the_home_goes() {
+    let world = World::new(LinkKind::ReplacedFile);
+    let late = |(job, home): &(JobId, AbsPath)| {
+        let told = world.logins.settle_late(job, home, Timestamp::UNIX_EPOCH, &judge)?;
+        Ok::<_, LoginError>(told.into_iter().map(|told| told.id).collect::<Vec<_>>())
+    };
+    let job = world.job(FIRST);
+    replace_link(&job.1, NEW);
+    let (folder, aside) = (world.root.join("person").join("credentials"), world.root.join("aside"));
+    fs::rename(folder.as_path(), aside.as_path()).unwrap();
+    assert_eq!(world.end(&job), ["loginUnsettled"]);
+    assert_eq!(late(&job).unwrap(), ["loginQuarantined", "loginQuarantined"]);
+    let kept: Vec<_> = world.quarantined().into_iter().map(|(_, contents)| contents).collect();
+    assert_eq!((kept, world.in_use()), (vec![NEW.to_owned(), OLD.to_owned()], 0), "the refreshed one, and the backup");
+
+    fs::rename(aside.as_path(), folder.as_path()).unwrap();
+    let job = world.job(SECOND);
+    replace_link(&job.1, NEWER);
+    assert_eq!(late(&job).unwrap(), ["loginWrittenBack"], "what can be settled is");
+    assert_eq!((world.read().as_str(), late(&job).unwrap()), (NEWER, vec![]));
+}
+
+#[test]
 fn a_write_meets_only_what_was_seen() {
     let world = World::new(LinkKind::ReplacedFile);
     let place = Place::open(&world.login()).unwrap();

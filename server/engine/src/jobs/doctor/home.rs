@@ -114,7 +114,7 @@ impl Jobs {
                     }
                 } else {
                     let title = format!("nobody looked at the login {login} after job {job}");
-                    let next = format!("`pactify sub cancel {job}` repairs the job, and looks");
+                    let next = format!("`pactify sub cancel {job}` looks, and repairs the job where its host is gone");
                     findings.push(warning("logins.unsettled", title, next));
                 }
             }
