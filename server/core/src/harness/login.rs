@@ -116,21 +116,62 @@ const SECRET_KEYS: &[&str] = &[
     "token",
 ];
 
-/// Judges a login file in JSON: good if anything in it looks like a token, whatever else is there.
+/// Keys whose texts say of what kind a login is: they stay in one that was emptied. (kimi: `scope`, `token_type`; codex:
+/// `auth_mode`, `last_refresh`; opencode: `type`.)
+const PLAIN_KEYS: &[&str] = &["auth_mode", "last_refresh", "scope", "token_type", "type"];
+
+/// Shorter texts of a login that is not understood are no secrets.
+const SECRET_MIN: usize = 16;
+
+/// Judges a login file in JSON: good if anything in it looks like a token, whatever else is there; a tombstone only if no
+/// text is left in it that may be one under a name that nobody knows yet.
 pub fn judge(contents: &[u8]) -> LoginWorth {
     if contents.iter().all(u8::is_ascii_whitespace) {
         return LoginWorth::Tombstone;
     }
     match serde_json::from_slice::<Value>(contents) {
-        Ok(value @ Value::Object(_)) if secrets_of(&value).is_empty() => LoginWorth::Tombstone,
-        Ok(Value::Object(_)) => LoginWorth::Good,
+        Ok(value @ Value::Object(_)) if !secrets_of(&value).is_empty() => LoginWorth::Good,
+        Ok(value @ Value::Object(_)) if texts_of(&value).is_empty() => LoginWorth::Tombstone,
         _ => LoginWorth::Unknown,
     }
 }
 
-/// What one logs in with, out of a login file in JSON: what must be recorded nowhere.
+/// What one logs in with, out of a login file: what must be recorded nowhere. Of one that is not understood, every text
+/// that is long enough, and the whole where it is no JSON.
 pub fn secrets(contents: &[u8]) -> Vec<String> {
-    serde_json::from_slice::<Value>(contents).map(|value| secrets_of(&value)).unwrap_or_default()
+    let Ok(value) = serde_json::from_slice::<Value>(contents) else { return words_of(contents) };
+    match secrets_of(&value) {
+        known if !known.is_empty() => known,
+        _ => texts_of(&value).into_iter().filter(|text| text.len() >= SECRET_MIN).collect(),
+    }
+}
+
+/// Of something torn: the whole, and the words in it that are as long as a token.
+fn words_of(contents: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(contents);
+    let between = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ':' | ';' | '{' | '}' | '[' | ']');
+    let words = text.split(between).filter(|word| word.len() >= SECRET_MIN);
+    let whole = Some(text.trim()).filter(|whole| !whole.is_empty());
+    let mut found: Vec<_> = words.chain(whole).map(ToOwned::to_owned).collect();
+    found.dedup();
+    found
+}
+
+/// Every text that is not empty, and not under a key that says what kind of login it is.
+fn texts_of(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(texts_of).collect(),
+        Value::Object(members) => {
+            let is_plain = |key: &str| PLAIN_KEYS.contains(&key.to_ascii_lowercase().as_str());
+            members
+                .iter()
+                .filter(|(key, value)| !(is_plain(key) && value.is_string()))
+                .flat_map(|(_, value)| texts_of(value))
+                .collect()
+        }
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
 }
 
 fn secrets_of(value: &Value) -> Vec<String> {
@@ -173,6 +214,10 @@ mod tests {
             (r#"{"anthropic":{"type":"api","key":"k"}}"#, Good),
             (r#"{"openai":{"type":"oauth","refresh":"r","access":"","expires":0}}"#, Good),
             ("{}", Tombstone),
+            // Of a version that nobody knows yet: it may be the newest login.
+            (r#"{"credential":{"jwt":"eyJhbGciOi"}}"#, Unknown),
+            (r#"{"access_token":"","refresh_token":"","session":["s-1"]}"#, Unknown),
+            (r#"{"credential":{"jwt":" ","uses":3,"scope":"all"},"list":[]}"#, Tombstone),
             ("", Tombstone),
             (" \n", Tombstone),
             // Torn, or something else.
@@ -192,6 +237,16 @@ mod tests {
         let mut found = secrets(text.as_bytes());
         found.sort();
         assert_eq!(found, ["kkk", "rrr", "t1", "t2"]);
-        assert_eq!(secrets(b"torn"), [""; 0]);
+        assert_eq!(secrets(b" \n"), [""; 0]);
+    }
+
+    #[test]
+    fn of_a_login_that_is_not_understood_every_long_text_is_a_secret() {
+        let text = r#"{"credential":{"jwt":"0123456789abcdef","label":"short"},"more":["fedcba9876543210"]}"#;
+        assert_eq!(secrets(text.as_bytes()), ["0123456789abcdef", "fedcba9876543210"]);
+        assert_eq!(secrets(br#"["0123456789abcdef","short"]"#), ["0123456789abcdef"]);
+        assert_eq!(secrets(b"a plain token\n"), ["a plain token"]);
+        let torn = r#"{"access_token":"0123456789abcdef","refr"#;
+        assert_eq!(secrets(torn.as_bytes()), ["0123456789abcdef", torn]);
     }
 }

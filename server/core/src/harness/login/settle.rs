@@ -121,6 +121,7 @@ mod tests {
         const NEWER: &[u8] = br#"{"refresh_token":"newer"}"#;
         const TOMBSTONE: &[u8] = br#"{"refresh_token":""}"#;
         const TORN: &[u8] = br#"{"refresh_tok"#;
+        const OTHER: &[u8] = br#"{"credential":"of a version that nobody knows"}"#;
         let old = Some(OLD);
         for (left, theirs, unchanged, backup, expected) in [
             // The link is there: the harness wrote through it, or did not write.
@@ -138,6 +139,8 @@ mod tests {
                 (Copied::Quarantine(Why::TheirsGone), Theirs::QuarantineBackup(Why::TheirsGone)),
             ),
             (Left::File(TORN), old, true, old, (Copied::Quarantine(Why::NotUnderstood), Theirs::Intact)),
+            (Left::File(OTHER), old, true, old, (Copied::Quarantine(Why::NotUnderstood), Theirs::Intact)),
+            (Left::Nothing, Some(OTHER), false, old, (Copied::Intact, Theirs::QuarantineBackup(Why::NotUnderstood))),
             (Left::File(TOMBSTONE), old, true, old, (Copied::Emptied, Theirs::Intact)),
             // The person's own, emptied or torn or removed.
             (Left::Nothing, Some(TOMBSTONE), false, old, (Copied::Intact, Theirs::Restore)),
