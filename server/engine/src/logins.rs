@@ -49,6 +49,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 const BACKUP: &str = "backup";
 
+/// Why what stood beside a login is kept.
+const BESIDE: &str = "it stood beside your own login while that was written";
+
 /// Every login in use.
 #[derive(Debug)]
 pub(crate) struct Logins {
@@ -205,7 +208,9 @@ impl Logins {
             }
             _ => None,
         };
-        place.put(&contents, standing.as_deref())?;
+        let beside =
+            |bytes: &[u8]| quarantine.put(&Kept { at, why: BESIDE.to_owned(), ..kept.clone() }, bytes).map(drop);
+        place.put(&contents, standing.as_deref(), &beside)?;
         drop(held);
         quarantine.remove(id)?;
         Ok((kept.login, replaced))
@@ -260,13 +265,14 @@ impl Held<'_> {
         };
         let Settled { copy, theirs: of_theirs } = settle(after, judge);
         let moved = FileRecord::from(place.directory()?) != using.directory;
+        let beside = |bytes: &[u8]| self.keep(using, at, BESIDE, bytes).map(drop);
         let mut told = Vec::new();
         match (copy, &found) {
             (Copied::WriteBack, Found::File(bytes)) if moved => {
                 let why = "the directory of your own login is another one now";
                 told.push(self.keep(using, at, why, bytes)?);
             }
-            (Copied::WriteBack, Found::File(bytes)) => match place.put(bytes, theirs.as_deref()) {
+            (Copied::WriteBack, Found::File(bytes)) => match place.put(bytes, theirs.as_deref(), &beside) {
                 Ok(()) => told.push(
                     using
                         .told("loginWrittenBack", "refreshed its login in the job's home only: it was written back to"),
@@ -287,7 +293,7 @@ impl Held<'_> {
             _ => {}
         }
         match (of_theirs, &backup) {
-            (Theirs::Restore, Some(bytes)) if !moved => match place.put(bytes, theirs.as_deref()) {
+            (Theirs::Restore, Some(bytes)) if !moved => match place.put(bytes, theirs.as_deref(), &beside) {
                 Ok(()) => told.push(
                     using
                         .told("loginRestored", "emptied its login while the job ran; what was there before is back in"),

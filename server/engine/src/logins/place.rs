@@ -2,6 +2,7 @@
 //!
 //! The path was resolved before the job. A write is whole or not at all, 0600, and never over anything but what was seen:
 //! both names are exchanged in one step, and what came out is looked at; if it is not what was seen, they are exchanged back.
+//! What then stands beside may be a login that somebody wrote in that moment: only what is known is removed, the rest is kept.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -11,8 +12,11 @@ use pactify_core::AbsPath;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, fstat, openat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
-use super::LoginError;
+use super::{LoginError, MAX_BYTES};
 use crate::disk::{DIRECTORY, FileId, SAFE};
+
+/// Keeps a login that must not be lost.
+pub(super) type Keep<'a> = &'a dyn Fn(&[u8]) -> Result<(), LoginError>;
 
 /// One login's place.
 #[derive(Debug)]
@@ -49,27 +53,44 @@ impl Place {
         self.read_name(&self.name, limit)
     }
 
-    /// Puts `contents` there if what is there is `seen`.
-    pub(super) fn put(&self, contents: &[u8], seen: Option<&[u8]>) -> Result<(), LoginError> {
+    /// Puts `contents` there if what is there is `seen`. `keep` keeps what an earlier write, or somebody else's, left beside.
+    pub(super) fn put(&self, contents: &[u8], seen: Option<&[u8]>, keep: Keep<'_>) -> Result<(), LoginError> {
         let fresh = format!(".{}.pactify", self.name);
         let failed =
             |action, errno: Errno| LoginError::Login { login: self.login.clone(), action, source: errno.into() };
-        let remove = || match unlinkat(&self.directory, &fresh, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(failed("write beside", errno)),
-        };
-        remove()?;
+        self.clear(&fresh, &[Some(contents), seen], keep)?;
         let flags = SAFE | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let fd = openat(&self.directory, &fresh, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|errno| failed("write beside", errno))?;
         let mut file = File::from(fd);
-        let written = file.write_all(contents).and_then(|()| file.sync_all());
-        let placed = written
-            .map_err(|source| LoginError::Login { login: self.login.clone(), action: "write beside", source })
-            .and_then(|()| self.exchange(&fresh, seen));
-        remove()?;
+        if let Err(source) = file.write_all(contents).and_then(|()| file.sync_all()) {
+            // A part of ours: nothing was exchanged yet.
+            self.unlink(&fresh)?;
+            return Err(LoginError::Login { login: self.login.clone(), action: "write beside", source });
+        }
+        let placed = self.exchange(&fresh, seen);
+        self.clear(&fresh, &[Some(contents), seen], keep)?;
         placed?;
         rustix::fs::fsync(&self.directory).map_err(|errno| failed("sync the directory of", errno))
+    }
+
+    /// Removes what stands beside, once it is kept unless it is one of `known`.
+    fn clear(&self, fresh: &str, known: &[Option<&[u8]>], keep: Keep<'_>) -> Result<(), LoginError> {
+        let Some(found) = self.read_name(fresh, MAX_BYTES)? else { return Ok(()) };
+        if !known.contains(&Some(&found)) {
+            keep(&found)?;
+        }
+        self.unlink(fresh)
+    }
+
+    fn unlink(&self, fresh: &str) -> Result<(), LoginError> {
+        match unlinkat(&self.directory, fresh, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => {
+                let (login, source) = (self.login.clone(), errno.into());
+                Err(LoginError::Login { login, action: "remove what stands beside", source })
+            }
+        }
     }
 
     /// Gives the fresh file the login's name.

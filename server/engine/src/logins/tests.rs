@@ -274,14 +274,40 @@ fn what_stays_unsettled_is_kept_apart_before_the_home_goes() {
 fn a_write_meets_only_what_was_seen() {
     let world = World::new(LinkKind::ReplacedFile);
     let place = Place::open(&world.login()).unwrap();
+    let none: place::Keep<'_> = &|bytes| panic!("{} stood beside", String::from_utf8_lossy(bytes));
     for seen in [Some(NEWER), Some(""), None] {
-        let put = place.put(NEW.as_bytes(), seen.map(str::as_bytes));
+        let put = place.put(NEW.as_bytes(), seen.map(str::as_bytes), none);
         assert!(matches!(put, Err(LoginError::Raced { .. })), "{seen:?}: {put:?}");
         assert_eq!(world.read(), OLD);
     }
-    place.put(NEW.as_bytes(), Some(OLD.as_bytes())).unwrap();
+    place.put(NEW.as_bytes(), Some(OLD.as_bytes()), none).unwrap();
     fs::remove_file(world.login().as_path()).unwrap();
-    assert!(matches!(place.put(OLD.as_bytes(), Some(NEW.as_bytes())), Err(LoginError::Raced { .. })));
-    place.put(OLD.as_bytes(), None).unwrap();
+    assert!(matches!(place.put(OLD.as_bytes(), Some(NEW.as_bytes()), none), Err(LoginError::Raced { .. })));
+    place.put(OLD.as_bytes(), None, none).unwrap();
     assert_eq!(world.read(), OLD);
+}
+
+#[test]
+fn what_stands_beside_a_login_is_kept_before_it_goes() {
+    for (beside, quarantined) in [(NEWER, 1), (TOMBSTONE, 1), (NEW, 0), (OLD, 0)] {
+        let world = World::new(LinkKind::ReplacedFile);
+        let path = world.root.join("person").join("credentials").join(".login.json.pactify");
+        // What is there after two exchanges, when a newer login came between them.
+        fs::write(path.as_path(), beside).unwrap();
+        let job = world.job(FIRST);
+        replace_link(&job.1, NEW);
+        assert_eq!((world.end(&job), world.read().as_str()), (vec!["loginWrittenBack"], NEW));
+        assert!(!path.as_path().exists());
+        let kept = world.quarantined();
+        assert_eq!(kept.len(), quarantined, "{beside}");
+        assert!(kept.iter().all(|(_, contents)| contents == beside));
+    }
+    // What cannot be read stays, and nothing is written.
+    let world = World::new(LinkKind::ReplacedFile);
+    let path = world.root.join("person").join("credentials").join(".login.json.pactify");
+    symlink("elsewhere", path.as_path()).unwrap();
+    let job = world.job(FIRST);
+    replace_link(&job.1, NEW);
+    assert_eq!((world.end(&job), world.read().as_str()), (vec!["loginQuarantined"], OLD));
+    assert!(path.as_path().is_symlink());
 }
