@@ -5,6 +5,11 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use pactify_core::job::event::Known;
+use pactify_core::job::outcome::Outcome;
+use pactify_core::{AbsPath, Failure, FailureCode};
+use pactify_engine::journal::Journal;
+use pactify_engine::store::Store;
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, pid, use_scripted_agent};
 use pactify_tests::rendezvous;
@@ -216,5 +221,51 @@ fn a_finished_job_goes_on_in_its_session_and_tree() -> Result<()> {
     editor.run("discard", &json!({"jobId": job}))?;
     let refused = editor.refused("resume", &json!({"jobId": job, "message": "again"}))?;
     assert_eq!(refused.data.context("no data")?["code"], "wrongState");
+    Ok(())
+}
+
+/// Records what a host records that could not end everything, while everything of its job still runs.
+fn survived(sandbox: &Sandbox, job: &str) -> Result<()> {
+    let store = Store::open(&AbsPath::new(sandbox.pactify_home())?)?;
+    let mut journal = Journal::open(store.job(&job.parse()?)?.lock(Duration::from_secs(10))?)?;
+    let attempt = journal.state().attempt.as_ref().context("no attempt")?.number;
+    let failure = Failure::new(FailureCode::ProcessesSurvived, "1 process survived", "see to it");
+    let ended = Known::AttemptEnded { outcome: Outcome::Failed, failure: Some(failure), final_message: None };
+    let at = journal.state().started_at.context("not started")?;
+    journal.append(at, attempt, ended)?;
+    Ok(())
+}
+
+#[test]
+fn a_job_that_was_outlived_is_captured_by_a_cancel_and_not_removed_or_gone_on_with_before() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate(&brief(&json!([write("half.txt", "half\n"), "hang"])), &json!({}))?;
+    editor.event(&job, "filesTouched")?;
+    let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
+    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    kill_process(host, Signal::KILL)?;
+    assert!(rendezvous::ends(host, Duration::from_secs(10))?);
+    survived(&sandbox, &job)?;
+    assert_eq!(editor.status(&job)?["state"], "finished");
+
+    for (verb, more) in [("discard", json!({})), ("resume", json!({"message": "go on"}))] {
+        let mut params = json!({"jobId": job});
+        params.as_object_mut().context("no object")?.extend(more.as_object().cloned().unwrap_or_default());
+        let refused = editor.refused(verb, &params)?;
+        assert!(refused.message.contains("may still run"), "{verb}: {refused:?}");
+    }
+
+    editor.run("cancel", &json!({"jobId": job}))?;
+    assert!(rendezvous::ends(agent, Duration::from_secs(10))?, "its processes are swept");
+    let status = editor.status(&job)?;
+    assert_eq!((&status["state"], &status["changes"]["files"]), (&json!("finished"), &json!(1)), "{status:#}");
+    assert!(status["error"]["message"].to_string().contains("outlived"), "{status:#}");
+    editor.apply(&job)?;
+    assert_eq!(repository.read("half.txt")?, "half\n");
+    editor.run("discard", &json!({"jobId": job}))?;
     Ok(())
 }

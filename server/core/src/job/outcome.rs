@@ -157,13 +157,15 @@ pub fn conclude(observed: Observed) -> (Outcome, Option<Failure>) {
     if cancelled {
         return (Outcome::Cancelled, own_failure);
     }
+    // Nothing is captured while something still runs: that says more than why it was ended.
+    let survived = own_failure.clone().filter(|failure| failure.code == FailureCode::ProcessesSurvived);
     match deadline {
-        Some(Deadline::Total) => return (Outcome::TimedOut, Some(timed_out())),
-        Some(Deadline::Stall) => return (Outcome::Stalled, Some(stalled())),
+        Some(Deadline::Total) => return (Outcome::TimedOut, Some(survived.unwrap_or_else(timed_out))),
+        Some(Deadline::Stall) => return (Outcome::Stalled, Some(survived.unwrap_or_else(stalled))),
         // A turn that was completed all the same is a result that was paid for; a further turn is refused.
         Some(Deadline::Tokens | Deadline::Cost) if verdict == Verdict::Completed => {}
         Some(ceiling @ (Deadline::Tokens | Deadline::Cost)) => {
-            return (Outcome::OverLimit, Some(over_limit(ceiling)));
+            return (Outcome::OverLimit, Some(survived.unwrap_or_else(|| over_limit(ceiling))));
         }
         None => {}
     }
@@ -303,6 +305,19 @@ mod tests {
         for (observed, expected) in cases {
             let shown = format!("{observed:?}");
             assert_eq!(conclude(observed).0, expected, "{shown}");
+        }
+    }
+
+    #[test]
+    fn that_something_still_runs_is_told_whatever_ended_the_job() {
+        let survived = || Some(Failure::new(FailureCode::ProcessesSurvived, "x", "y"));
+        for deadline in [None, Some(Deadline::Total), Some(Deadline::Stall), Some(Deadline::Tokens)] {
+            for cancelled in [false, true] {
+                let verdict = Verdict::Silent;
+                let seen =
+                    Observed { own_failure: survived(), changes: None, deadline, cancelled, verdict, ..observed() };
+                assert_eq!(conclude(seen).1, survived(), "{deadline:?} {cancelled}");
+            }
         }
     }
 

@@ -186,6 +186,8 @@ pub struct Attempt {
     pub waiting: Vec<Waiting>,
     /// The ids of those that were answered.
     pub answered: BTreeSet<String>,
+    /// Whether a result was captured in it.
+    pub captured: bool,
     /// Whether a person asked for the end.
     pub cancel_requested: bool,
     /// How it ended.
@@ -315,6 +317,12 @@ impl JobState {
         self.attempt.as_ref()?.ended.as_ref()
     }
 
+    /// Whether the latest attempt ended while processes of it may have lived on: its tree was not captured.
+    pub fn is_survived(&self) -> bool {
+        let failure = self.ended().and_then(|ended| ended.failure.as_ref());
+        failure.is_some_and(|failure| failure.code == FailureCode::ProcessesSurvived)
+    }
+
     /// The number that the next attempt will have.
     pub fn next_attempt(&self) -> AttemptNo {
         self.attempt.as_ref().map_or(AttemptNo::FIRST, |attempt| attempt.number.next())
@@ -391,6 +399,7 @@ impl JobState {
             usage: None,
             waiting: Vec::new(),
             answered: BTreeSet::new(),
+            captured: false,
             cancel_requested: false,
             ended: None,
         });
@@ -513,6 +522,7 @@ impl Attempt {
                 self.answered.insert(request.clone());
             }
             Known::HarnessExited { .. } | Known::VerificationStarted => self.waiting.clear(),
+            Known::Captured { .. } => self.captured = true,
             Known::CancelRequested => self.cancel_requested = true,
             Known::AttemptEnded { outcome, failure, final_message } => {
                 self.waiting.clear();

@@ -75,10 +75,12 @@ pub(super) async fn run(host: &mut Host, turn: Turn) -> Result<(), HostError> {
     end(host, work)
 }
 
-/// Repairs a job whose host died: sweeps what it left running, captures what it left in its tree.
+/// Repairs a job whose host died, or could not end everything: sweeps what it left running, captures what it left in its
+/// tree.
 pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
     let before = host.state().attempt.clone();
     let left = Left::of(host);
+    let survived = host.state().is_survived();
     host.open_attempt(AttemptReason::Recovery)?;
     let (old_host, leader) = match &before {
         None => (None, None),
@@ -88,7 +90,7 @@ pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
     let processes = JobTree::left_by(Marker::of(host.job()), named(old_host), named(leader));
     let dead = host.away(move || processes.sweep(LEFTOVERS)).await?;
     let mut work = Work::not_begun();
-    let lost = host_lost(&left);
+    let lost = why_recovered(&left, survived);
     match swept(host, dead)? {
         Err(failure) => work.failure = Some(failure),
         Ok(dead) => {
@@ -130,9 +132,10 @@ enum Left {
 impl Left {
     fn of(host: &Host) -> Self {
         let state = host.state();
+        let is_captured = state.attempt.as_ref().is_some_and(|attempt| attempt.captured);
         match (host.spec().place, &state.tree) {
             (Place::Checkout, _) => Self::Checkout,
-            (Place::Tree, _) if state.phase == Phase::Verifying => Self::Result,
+            (Place::Tree, _) if state.phase == Phase::Verifying || state.is_survived() && is_captured => Self::Result,
             (Place::Tree, Some(tree)) => Self::Tree(tree.clone()),
             (Place::Tree, None) => Self::Nothing,
         }
@@ -192,9 +195,8 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
             verify(host, &tree, &mut work).await?;
             watch::end(host).await?;
         }
-        Err(failure) => {
-            work.failure.get_or_insert(failure);
-        }
+        // More than whatever else went wrong: the job is not over before somebody sees to it.
+        Err(failure) => work.failure = Some(failure),
     }
     Ok(work)
 }
@@ -230,9 +232,7 @@ async fn in_checkout(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
         }
     };
     match dead.map(|dead| swept(host, dead)).transpose()? {
-        Some(Err(failure)) => {
-            work.failure.get_or_insert(failure);
-        }
+        Some(Err(failure)) => work.failure = Some(failure),
         Some(Ok(dead)) => {
             logins::end(host, dead).await?;
             compare(host, &mut work).await?;
@@ -336,12 +336,19 @@ fn end(host: &mut Host, work: Work) -> Result<(), HostError> {
     }
 }
 
-fn host_lost(left: &Left) -> Failure {
+fn why_recovered(left: &Left, survived: bool) -> Failure {
     let next = match left {
         Left::Tree(_) => "what was in its tree is captured: look at it with `pactify sub diff`, or retry the job",
         Left::Result => "its result is captured, and was not verified to the end: look at it with `pactify sub diff`",
         Left::Nothing => "the job had not begun yet: retry it",
         Left::Checkout => "your checkout was compared with what it was: retry the job",
     };
+    if survived {
+        return Failure::new(
+            FailureCode::HarnessFailed,
+            "processes of the job outlived its end; none is left now",
+            next,
+        );
+    }
     Failure::new(FailureCode::HostLost, "the process that ran the job ended before the job did", next)
 }

@@ -1,4 +1,5 @@
-//! What the end of an attempt left undone, done when a person asks for it: logins that could not be settled.
+//! What the end of an attempt left undone, done when a person asks for it: processes that could not be ended, with the
+//! tree that was not captured for them, and logins that could not be settled.
 
 use pactify_core::Failure;
 use pactify_core::JobId;
@@ -14,6 +15,9 @@ use crate::logins::{Logins, judging};
 impl Jobs {
     /// Does what the end of a finished job could not do.
     pub(super) fn look_after(&self, job: &JobId) -> Result<(), Failure> {
+        if self.store().seen(job)?.0.state.is_survived() {
+            return self.repair(job);
+        }
         if Logins::open(self.store())?.uses_of(Some(job))?.is_empty() {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use pactify_core::brief::Brief;
 use pactify_core::job::Place;
 use pactify_core::job::event::Known;
 use pactify_core::job::outcome::Disposition;
-use pactify_core::job::state::{Host, Phase, SeenState};
+use pactify_core::job::state::{Host, JobState, Phase, SeenState};
 use pactify_core::protocol::{JobMoved, ResumeParams};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, display};
 
@@ -56,6 +56,7 @@ impl Jobs {
         let job = job_id(&params.job_id)?;
         let message = Brief::new(params.message.clone()).map_err(|error| invalid(format!("message: {error}")))?;
         let journal = self.own(&job, "resume")?;
+        refuse_survived(&journal, "resume")?;
         let session = journal.state().attempt.as_ref().and_then(|attempt| attempt.session.as_ref());
         let is_placed = journal.state().tree.is_some() || journal.spec().place == Place::Checkout;
         if session.is_none() || !is_placed || journal.state().disposition == Disposition::Discarded {
@@ -87,6 +88,7 @@ impl Jobs {
         let mut journal = self.own(job, "discard")?;
         let repository = journal.spec().repository.clone();
         if journal.state().disposition != Disposition::Discarded {
+            refuse_survived(&journal, "discard")?;
             let attempt = self.last_attempt(&journal)?;
             self.settle_applies(&repository, &mut journal)?;
             let trash = Trash::open(self.store().home())?;
@@ -217,18 +219,22 @@ impl Jobs {
         }
     }
 
-    /// Has a lost job repaired and waits until it is.
-    fn repair(&self, job: &JobId) -> Result<(), Failure> {
+    /// Has a job repaired, that is lost or whose processes outlived it, and waits until it is.
+    pub(super) fn repair(&self, job: &JobId) -> Result<(), Failure> {
         if let Integrity::Damaged(damage) = &self.store().state(job)?.integrity {
             // No host may add to it.
             return Err(JournalError::Damaged(damage.clone()).into());
         }
+        // Until the recovery opens its attempt, a job whose processes outlived it looks finished.
+        let stand = |state: &JobState| state.attempt.as_ref().map(|attempt| (attempt.number, attempt.ended.is_some()));
+        let before = stand(&self.store().seen(job)?.0.state);
         self.start_recovery(job)?;
         let deadline = Instant::now() + RECOVERY;
         let mut deaths = 0;
         loop {
             let (snapshot, state) = self.store().seen(job)?;
-            if state == SeenState::Finished {
+            let is_begun = stand(&snapshot.state) != before || !before.is_some_and(|(_, ended)| ended);
+            if state == SeenState::Finished && is_begun {
                 return Ok(());
             }
             if Instant::now() >= deadline {
@@ -238,7 +244,8 @@ impl Jobs {
                     "try again in a while; `pactify sub show` tells when it is done",
                 ));
             }
-            if state == SeenState::Lost {
+            let is_idle = || Ok::<_, Failure>(!is_begun && self.store().job(job)?.host()? == Host::Gone);
+            if state == SeenState::Lost || is_idle()? {
                 deaths += 1;
                 if deaths > 2 {
                     let message = format!("the host that repairs job {job} dies; see host.log in the job's directory");
@@ -273,6 +280,19 @@ pub(super) fn connect(job: &JobDir) -> Result<UnixStream, SocketError> {
             connected => return connected,
         }
     }
+}
+
+/// What may still be written to is neither removed nor gone on with.
+pub(super) fn refuse_survived(journal: &Journal, verb: &str) -> Result<(), Failure> {
+    if !journal.state().is_survived() {
+        return Ok(());
+    }
+    let job = journal.lock().job().id();
+    Err(Failure::new(
+        FailureCode::WrongState,
+        format!("job {job} cannot be used for {verb}: processes of it may still run, and its tree is not captured"),
+        format!("end them, then `pactify sub cancel {job}` captures its tree"),
+    ))
 }
 
 /// Nobody's directory goes from under them: a shell of the person's, or a process that outlived its job.

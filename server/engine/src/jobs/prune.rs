@@ -127,6 +127,7 @@ impl Jobs {
         if state.phase != Phase::Finished {
             return Err(super::dispose::still_going(job, "prune", SeenState::Running));
         }
+        super::dispose::refuse_survived(&journal, "prune")?;
         let meant = fate == Fate::Tree && (policy.unapplied || policy.named.contains(job));
         if changed && state.disposition.is_open() && !meant {
             let message = format!("job {job} {}", Fate::Unapplied.why());
