@@ -90,6 +90,11 @@ fn every_change_fails_it_and_is_named_wherever_it_is_made() -> Result<()> {
         (json!([{"run": "git config core.editor evil"}]), "git directory: config: core.editor"),
         (json!([{"run": "git stash create > /dev/null; git update-ref refs/heads/other HEAD"}]), "refs/heads/other"),
         (json!([{"run": "echo x > .git/hooks/pre-commit"}]), "hooks/pre-commit"),
+        (
+            json!([{"run": "mkdir .git/rebase-merge; echo 'exec evil' > .git/rebase-merge/git-rebase-todo"}]),
+            "git directory: rebase-merge/git-rebase-todo: is new",
+        ),
+        (json!([{"run": "echo /evil > .git/objects/info/alternates"}]), "objects/info/alternates"),
     ] {
         let mut steps = steps;
         steps.as_array_mut().context("no steps")?.push(json!({"say": "all fine"}));
@@ -161,6 +166,31 @@ fn a_recovery_compares_and_what_it_cannot_read_counts_as_changed() -> Result<()>
     let status = lose(&mut editor, json!([{"say": "here"}, "hang"]), &spoil)?;
     assert_eq!(status["outcome"], "readOnlyViolated", "{status:#}");
     ensure!(status["error"]["message"].as_str().is_some_and(|text| text.contains("not known")), "{status:#}");
+    Ok(())
+}
+
+#[test]
+fn a_host_that_dies_between_its_comparison_and_its_conclusion_hides_nothing() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = dirty(&sandbox)?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let steps = json!([{"run": "echo x > left.txt"}, {"say": "all fine"}]);
+    let job = editor.delegate(&brief(&steps), &in_place())?;
+    let ended = editor.until(&job, "finished")?;
+    drop(editor);
+    // What such a host leaves: a journal that ends after the comparison.
+    let path = sandbox.pactify_home().join("jobs").join(&job).join("events.jsonl");
+    let journal = std::fs::read_to_string(&path)?;
+    let lines: Vec<_> = journal.split_inclusive('\n').collect();
+    let compared = lines.iter().position(|line| line.contains("checkoutCompared")).context("nothing compared")?;
+    ensure!(lines[compared + 1..].iter().any(|line| line.contains("attemptEnded")), "{journal}");
+    std::fs::write(&path, lines[..=compared].concat())?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(status["attempt"], 2, "a recovery concluded: {status:#}");
+    assert_eq!((&status["outcome"], &status["error"]), (&json!("readOnlyViolated"), &ended["error"]), "{status:#}");
+    assert_eq!(changes(&status), ["left.txt: is new"]);
     Ok(())
 }
 

@@ -201,6 +201,21 @@ pub fn checkout_changed(changed: &[String], more: u64) -> Failure {
     )
 }
 
+/// How a recorded difference begins that says why nothing could be compared.
+pub const NOT_COMPARED: &str = "could not be compared: ";
+
+/// What a recorded comparison of the checkout comes to.
+///
+/// # Errors
+/// When it found anything, or found nothing out.
+pub fn checkout_as_recorded(changed: &[String], more: u64) -> Result<(), Failure> {
+    match changed {
+        [] if more == 0 => Ok(()),
+        [only] if only.starts_with(NOT_COMPARED) => Err(checkout_unknown(&only[NOT_COMPARED.len()..])),
+        changed => Err(checkout_changed(changed, more)),
+    }
+}
+
 /// Whether it is as it was cannot be told, which counts as much.
 pub fn checkout_unknown(why: &str) -> Failure {
     Failure::new(
@@ -343,6 +358,15 @@ mod tests {
         let failure = checkout_changed(&many, 3);
         assert!(failure.message.ends_with("file3: is new; file4: is new; 7 more"), "{}", failure.message);
         assert!(failure.next.contains("the job or you"), "{}", failure.next);
+    }
+
+    #[test]
+    fn a_recorded_comparison_concludes_as_it_did_when_it_was_made() {
+        assert_eq!(checkout_as_recorded(&[], 0), Ok(()));
+        let found = ["a: is new".to_owned()];
+        assert_eq!(checkout_as_recorded(&found, 2), Err(checkout_changed(&found, 2)));
+        let unknown = [format!("{NOT_COMPARED}the clock was set")];
+        assert_eq!(checkout_as_recorded(&unknown, 0), Err(checkout_unknown("the clock was set")));
     }
 
     #[test]

@@ -387,6 +387,11 @@ impl JobState {
         let before = self.attempt.take();
         self.ended_at = None;
         self.activity = None;
+        // A recovery concludes from what was found; another turn is another comparison.
+        if reason != AttemptReason::Recovery {
+            self.checkout_changes.clear();
+            self.checkout_changes_more = 0;
+        }
         self.attempt = Some(Attempt {
             number: record.attempt,
             reason,

@@ -6,8 +6,9 @@
 //! with another `stat` is hashed: the same content was only *touched*, and a content that cannot be compared counts as
 //! changed. What cannot be looked at, a mount, or a clock that was set meanwhile is an error, never "unchanged".
 //!
-//! The git directory is [`super::shared`]'s part of a baseline.
+//! Of a git directory everything but what [`part`] names; what is named there is compared by its meaning, or said to be harmless.
 
+pub(super) mod part;
 mod record;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -23,6 +25,7 @@ use pactify_core::display::neutral;
 use pactify_core::{AbsPath, ObjectId};
 use rustix::fs::{FileType, Mode, OFlags, Statx, StatxTimestamp};
 
+use self::part::{Kept, Part};
 use crate::disk::{DIRECTORY, SAFE};
 use crate::env::{Env, Moment};
 use crate::hash::Algorithm;
@@ -112,8 +115,8 @@ struct Arena {
     entries: Vec<(u32, Fingerprint)>,
     /// Nothing beyond may be said: set when there are too many.
     overflow: bool,
-    /// Where this git directory is, it is no part of the checkout.
-    without_git: bool,
+    /// What is looked at.
+    part: Arc<Part>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -140,9 +143,14 @@ impl Baseline {
     /// # Errors
     /// When anything could not be looked at.
     pub fn take(env: &Env, top: &AbsPath) -> Result<Self, BaselineError> {
+        Self::take_part(env, top, Part::Checkout)
+    }
+
+    /// Takes the baseline of a part of what is below `top`.
+    pub(super) fn take_part(env: &Env, top: &AbsPath, part: Part) -> Result<Self, BaselineError> {
         let taken = Times::of(env);
         let (opened, identity) = open(top)?;
-        let entries = look(top, &opened)?;
+        let entries = look(top, &opened, part)?;
         let young = taken.now.as_nanosecond() - RACY;
         let mut hashes = HashMap::new();
         for (path, found) in entries.iter().flat_map(Arena::iter).filter(|(_, found)| found.changed >= young) {
@@ -173,6 +181,16 @@ impl Baseline {
         env: &Env,
         recorded: impl Fn(&[u8]) -> Option<ObjectId>,
     ) -> Result<Comparison, BaselineError> {
+        self.compare_part(env, Part::Checkout, recorded)
+    }
+
+    /// Looks again at the part that it was taken of.
+    pub(super) fn compare_part(
+        &self,
+        env: &Env,
+        part: Part,
+        recorded: impl Fn(&[u8]) -> Option<ObjectId>,
+    ) -> Result<Comparison, BaselineError> {
         if !self.taken.agree_with(Times::of(env)) {
             return Err(BaselineError::ClockStepped);
         }
@@ -180,7 +198,7 @@ impl Baseline {
         if identity != self.identity {
             return Err(BaselineError::Replaced { path: self.top.clone() });
         }
-        let entries = look(&self.top, &opened)?;
+        let entries = look(&self.top, &opened, part)?;
         let mut before: HashMap<&[u8], Fingerprint> = self.iter().collect();
         let (mut changed, mut touched) = (Vec::new(), Vec::new());
         for (path, now) in entries.iter().flat_map(Arena::iter) {
@@ -209,6 +227,11 @@ impl Baseline {
         let mut comparison = Comparison { changed, touched, more: 0 };
         comparison.bound();
         Ok(comparison)
+    }
+
+    /// Whether an entry was there.
+    pub(super) fn holds(&self, path: &[u8]) -> bool {
+        self.iter().any(|(known, _)| known == path)
     }
 
     fn iter(&self) -> impl Iterator<Item = (&[u8], Fingerprint)> {
@@ -256,9 +279,10 @@ impl Arena {
 
 impl Visitor for Arena {
     fn visit(&mut self, path: &[u8], stat: &Statx) -> bool {
-        let is_directory = FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory;
-        if self.without_git && is_directory && path == b".git" {
-            return false;
+        match self.part.keeps(path, FileType::from_raw_mode(stat.stx_mode.into())) {
+            Kept::All => {}
+            Kept::Inside => return true,
+            Kept::Nothing => return false,
         }
         match u32::try_from(self.names.len()) {
             Ok(start) if self.entries.len() < MOST_ENTRIES => {
@@ -279,8 +303,9 @@ fn open(top: &AbsPath) -> Result<(OwnedFd, (u32, u32, u64)), BaselineError> {
     Ok((opened, (device.0, device.1, stat.st_ino)))
 }
 
-fn look(top: &AbsPath, opened: &OwnedFd) -> Result<Vec<Arena>, BaselineError> {
-    let arenas = (0..THREADS).map(|_| Arena { without_git: true, ..Arena::default() }).collect();
+fn look(top: &AbsPath, opened: &OwnedFd, part: Part) -> Result<Vec<Arena>, BaselineError> {
+    let part = Arc::new(part);
+    let arenas = (0..THREADS).map(|_| Arena { part: Arc::clone(&part), ..Arena::default() }).collect();
     let arenas = walk(opened, arenas)?;
     if arenas.iter().any(|arena| arena.overflow) {
         return Err(BaselineError::TooMany { path: top.clone() });
@@ -325,7 +350,7 @@ fn hash(
     }
 }
 
-fn shown(path: &[u8]) -> String {
+pub(super) fn shown(path: &[u8]) -> String {
     neutral(&String::from_utf8_lossy(path)).into_owned()
 }
 

@@ -1,17 +1,17 @@
-//! The guard over a checkout in which a read-only job works: everything below it, and git's index of it.
+//! The guard over a checkout in which a read-only job works: everything below it, and in its git directories.
 //!
 //! It is taken before anything runs and kept beside the job, so that a recovery compares as well; its digest is in the
-//! journal. Whatever cannot be compared is a difference. What is in the git directory that all checkouts share is
+//! journal. Whatever cannot be compared is a difference. What refs are, and what a change of the configuration means, is
 //! [`super::Watch`]'s part. Nothing is written to the checkout, ever.
 
-use pactify_core::fingerprint::Item;
-use pactify_core::fingerprint::index::meaning;
 use pactify_core::job::RepositoryRecord;
 use pactify_core::job::event::CheckoutRecord;
 use pactify_core::{AbsPath, AttemptNo};
+use serde::{Deserialize, Serialize};
 
+use super::FingerprintError;
 use super::baseline::{Baseline, BaselineError, Comparison};
-use super::{FingerprintError, shared};
+use super::git_dir::{GitDir, GitDirRecord};
 use crate::disk::{DIRECTORY, Dir, FileId};
 use crate::env::Env;
 use crate::hash;
@@ -19,29 +19,39 @@ use crate::hash;
 /// More than any record that is kept has.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// The longest index that is read for its meaning; of a longer one every byte counts.
-const KEPT_INDEX: u64 = 256 << 20;
-
 /// A checkout as it was at one moment.
 #[derive(Debug)]
 pub struct Checkout {
     /// Which directory it is.
     record: CheckoutRecord,
     baseline: Baseline,
-    /// A digest of what the index means.
-    index: String,
+    /// The git directory that all checkouts share, and that of the checkout where it is not in there.
+    git_dirs: Vec<GitDir>,
+}
+
+/// The first line of a record; the entries follow.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    record: CheckoutRecord,
+    /// How many bytes the checkout's entries take.
+    length: u64,
+    git_dirs: Vec<GitDirRecord>,
 }
 
 impl Checkout {
-    /// Looks at the checkout of `repository`, whose objects are named by SHA-256 if `sha256`.
+    /// Looks at the checkout of `repository`, whose objects are named by SHA-256 if `sha256`. Registrations of trees below
+    /// `jobs` are pactify's own.
     ///
     /// # Errors
     /// When anything could not be looked at.
-    pub fn take(env: &Env, repository: &RepositoryRecord, sha256: bool) -> Result<Self, BaselineError> {
-        let index = index(&repository.git_dir, sha256)?;
+    pub fn take(env: &Env, repository: &RepositoryRecord, sha256: bool, jobs: &AbsPath) -> Result<Self, BaselineError> {
+        let apart = !repository.git_dir.as_path().starts_with(repository.common_dir.as_path());
+        let places = [Some(&repository.common_dir), apart.then_some(&repository.git_dir)];
+        let git_dirs = places.into_iter().flatten().map(|path| GitDir::take(env, path, sha256, jobs));
+        let git_dirs = git_dirs.collect::<Result<_, _>>()?;
         let baseline = Baseline::take(env, &repository.worktree)?;
         let record = identify(&repository.worktree)?;
-        Ok(Self { record, baseline, index })
+        Ok(Self { record, baseline, git_dirs })
     }
 
     /// Which directory it is.
@@ -53,10 +63,13 @@ impl Checkout {
     ///
     /// # Errors
     /// When anything could not be looked at: then nothing may be taken for unchanged.
-    pub fn compare(&self, env: &Env, repository: &RepositoryRecord, sha256: bool) -> Result<Comparison, BaselineError> {
+    pub fn compare(&self, env: &Env, sha256: bool, jobs: &AbsPath) -> Result<Comparison, BaselineError> {
         let mut found = self.baseline.compare(env, |_| None)?;
-        if index(&repository.git_dir, sha256)? != self.index {
-            found.changed.insert(0, "git's index: has other entries".to_owned());
+        for git_dir in &self.git_dirs {
+            let Comparison { changed, touched, more } = git_dir.compare(env, sha256, jobs)?;
+            found.changed.extend(changed);
+            found.touched.extend(touched);
+            found.more += more;
         }
         Ok(found)
     }
@@ -71,9 +84,18 @@ impl Checkout {
             path: directory.path().join(&name),
             why: error.to_string(),
         };
-        let mut bytes = serde_json::to_vec(&(&self.record, &self.index)).map_err(wrong)?;
+        let entries = self.baseline.to_bytes().map_err(wrong)?;
+        let (mut git_dirs, mut rest) = (Vec::new(), Vec::new());
+        for git_dir in &self.git_dirs {
+            let (record, entries) = git_dir.to_bytes().map_err(wrong)?;
+            git_dirs.push(record);
+            rest.extend(entries);
+        }
+        let header = Header { record: self.record.clone(), length: entries.len() as u64, git_dirs };
+        let mut bytes = serde_json::to_vec(&header).map_err(wrong)?;
         bytes.push(b'\n');
-        bytes.extend(self.baseline.to_bytes().map_err(wrong)?);
+        bytes.extend(entries);
+        bytes.extend(rest);
         directory.replace(&name, &bytes, false)?;
         Ok(hash::digest(&bytes))
     }
@@ -89,12 +111,7 @@ impl Checkout {
         if hash::digest(&bytes) != digest {
             return Err(wrong("its digest is not the one in the job's journal"));
         }
-        let read = || {
-            let end = bytes.iter().position(|byte| *byte == b'\n')?;
-            let (record, index) = serde_json::from_slice(&bytes[..end]).ok()?;
-            Some(Self { record, index, baseline: Baseline::from_bytes(&bytes[end + 1..])? })
-        };
-        read().ok_or_else(|| wrong("it is of another version"))
+        from_bytes(&bytes).ok_or_else(|| wrong("it is of another version"))
     }
 
     /// Removes the record of an attempt.
@@ -117,15 +134,17 @@ fn identify(path: &AbsPath) -> Result<CheckoutRecord, BaselineError> {
     Ok(CheckoutRecord { path: path.clone(), device, inode })
 }
 
-/// A digest of what the index in `git_dir` means, or of what stands in its place.
-fn index(git_dir: &AbsPath, sha256: bool) -> Result<String, BaselineError> {
-    let unreadable = |source| BaselineError::Unreadable { path: "git's index".to_owned(), source };
-    let opened = rustix::fs::open(git_dir.as_path(), DIRECTORY, rustix::fs::Mode::empty());
-    let opened = opened.map_err(|errno| unreadable(errno.into()))?;
-    Ok(match shared::item(&opened, b"index", KEPT_INDEX).map_err(unreadable)? {
-        Some(Item::File { content: Some(content), .. }) => {
-            hash::digest(&meaning(&content, if sha256 { 32 } else { 20 }).unwrap_or(content))
-        }
-        other => format!("{other:?}"),
-    })
+fn from_bytes(bytes: &[u8]) -> Option<Checkout> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    let Header { record, length, git_dirs } = serde_json::from_slice(&bytes[..end]).ok()?;
+    let (entries, mut rest) = bytes[end + 1..].split_at_checked(usize::try_from(length).ok()?)?;
+    let mut read = Vec::new();
+    for git_dir in git_dirs {
+        read.push(GitDir::from_bytes(git_dir, &mut rest)?);
+    }
+    rest.is_empty().then_some(())?;
+    Some(Checkout { record, baseline: Baseline::from_bytes(entries)?, git_dirs: read })
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,7 +53,7 @@ const BORROWING: &[&str] = &["alternates", "http-alternates"];
 const REGISTERED: &[&str] = &["gitdir", "commondir", "config.worktree", "locked", "index"];
 
 /// Refs that are each worktree's own, and come and go with what git is in the middle of.
-const TRANSIENT: &[&[u8]] = &[b"refs/bisect", b"refs/worktree", b"refs/rewritten"];
+pub(super) const TRANSIENT: &[&[u8]] = &[b"refs/bisect", b"refs/worktree", b"refs/rewritten"];
 
 /// Where to look.
 #[derive(Clone, Copy, Debug)]
@@ -183,9 +183,9 @@ struct Reader<'a> {
 }
 
 /// What a directory holds.
-struct Entry {
-    name: Vec<u8>,
-    is_directory: bool,
+pub(super) struct Entry {
+    pub(super) name: Vec<u8>,
+    pub(super) is_directory: bool,
 }
 
 impl Reader<'_> {
@@ -254,11 +254,7 @@ impl Reader<'_> {
 
     /// Whether a registration is that of a job's tree.
     fn is_ours(&self, top: &OwnedFd, path: &[u8]) -> bool {
-        let directory = RepoPath::new(path).ok().and_then(|path| open_below(top, Some(&path)).ok());
-        let leads = directory.filter(|directory| size(directory, b"gitdir").is_some_and(|size| size <= KEPT_FILE));
-        let leads = leads.and_then(|directory| item(&directory, b"gitdir", KEPT_FILE).ok().flatten());
-        let Some(Item::File { content: Some(leads), .. }) = leads else { return false };
-        std::path::Path::new(OsStr::from_bytes(&leads)).starts_with(self.subject.jobs.as_path())
+        leads_below(top, path, self.subject.jobs)
     }
 
     fn files(&mut self, top: &OwnedFd, directory: &[u8], names: &[&str]) {
@@ -408,7 +404,17 @@ impl Reader<'_> {
     }
 }
 
-fn list(directory: &OwnedFd) -> Result<Vec<Entry>, Errno> {
+/// Whether the registration at `path` is that of a tree below `jobs`.
+pub(super) fn leads_below(top: &OwnedFd, path: &[u8], jobs: &AbsPath) -> bool {
+    let directory = RepoPath::new(path).ok().and_then(|path| open_below(top, Some(&path)).ok());
+    let leads = directory.filter(|directory| size(directory, b"gitdir").is_some_and(|size| size <= KEPT_FILE));
+    let leads = leads.and_then(|directory| item(&directory, b"gitdir", KEPT_FILE).ok().flatten());
+    let Some(Item::File { content: Some(leads), .. }) = leads else { return false };
+    std::path::Path::new(OsStr::from_bytes(&leads)).starts_with(jobs.as_path())
+}
+
+/// What is in a directory, in order.
+pub(super) fn list(directory: &OwnedFd) -> Result<Vec<Entry>, Errno> {
     let mut entries = Vec::new();
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
@@ -429,6 +435,6 @@ fn list(directory: &OwnedFd) -> Result<Vec<Entry>, Errno> {
     Ok(entries)
 }
 
-fn below(directory: &[u8], name: &[u8]) -> Vec<u8> {
+pub(super) fn below(directory: &[u8], name: &[u8]) -> Vec<u8> {
     if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
 }

@@ -17,10 +17,11 @@ use crate::process::ProcessIdentity;
 /// Looks at the checkout, and remembers.
 pub(super) async fn begin(host: &mut Host) -> Result<Result<CheckoutRecord, Failure>, HostError> {
     let (env, spec, job, attempt) = (host.env().clone(), host.spec().clone(), host.dir().clone(), host.attempt);
+    let jobs = host.store.jobs();
     let begun = host
         .away(move || -> Result<_, Failure> {
             let sha256 = spec.base.commit.is_sha256();
-            let checkout = Checkout::take(&env, &spec.repository, sha256).map_err(|error| {
+            let checkout = Checkout::take(&env, &spec.repository, sha256, &jobs).map_err(|error| {
                 let message = format!("your checkout cannot be guarded: {}", with_causes(&error));
                 let next = "make it readable for you, or let the job look at a tree of its own, without `--in-place`";
                 Failure::new(FailureCode::LaunchFailed, message, next)
@@ -45,7 +46,10 @@ pub(super) async fn begin(host: &mut Host) -> Result<Result<CheckoutRecord, Fail
 /// person must have been compared before ([`super::watch`]).
 pub(super) async fn end(host: &mut Host) -> Result<Result<(), Failure>, HostError> {
     let remembered = host.guarded.take();
-    let Some(guarded) = host.state().guarded.clone() else { return Ok(Ok(())) };
+    let Some(guarded) = host.state().guarded.clone() else {
+        // Where a host compared and died before it could conclude, what it found is the conclusion.
+        return Ok(outcome::checkout_as_recorded(&host.state().checkout_changes, host.state().checkout_changes_more));
+    };
     let of = guarded.of;
     let compared = match compare(host, remembered, of, guarded.digest, &guarded.boot_id).await? {
         Ok(found) => found,
@@ -53,7 +57,7 @@ pub(super) async fn end(host: &mut Host) -> Result<Result<(), Failure>, HostErro
             let why = headline(&why, 300);
             host.record(Known::CheckoutCompared {
                 of,
-                changed: vec![format!("could not be compared: {why}")],
+                changed: vec![format!("{}{why}", outcome::NOT_COMPARED)],
                 more: 0,
             })?;
             return Ok(Err(outcome::checkout_unknown(&why)));
@@ -67,10 +71,7 @@ pub(super) async fn end(host: &mut Host) -> Result<Result<(), Failure>, HostErro
         changed.extend(seen.changes.iter().map(|change| format!("git directory: {} {}", change.place, change.what)));
     }
     host.record(Known::CheckoutCompared { of, changed: changed.clone(), more: unnamed })?;
-    if changed.is_empty() {
-        return Ok(Ok(()));
-    }
-    Ok(Err(outcome::checkout_changed(&changed, unnamed)))
+    Ok(outcome::checkout_as_recorded(&changed, unnamed))
 }
 
 async fn compare(
@@ -85,6 +86,7 @@ async fn compare(
         return Ok(Err("the machine was started anew meanwhile".to_owned()));
     }
     let (env, spec, job) = (host.env().clone(), host.spec().clone(), host.dir().clone());
+    let jobs = host.store.jobs();
     host.away(move || {
         let checkout = match remembered {
             Some(checkout) => checkout,
@@ -95,7 +97,7 @@ async fn compare(
                 .and_then(|directory| Checkout::kept(&directory, of, &digest))
                 .map_err(|error| with_causes(&error))?,
         };
-        let compared = checkout.compare(&env, &spec.repository, spec.base.commit.is_sha256());
+        let compared = checkout.compare(&env, spec.base.commit.is_sha256(), &jobs);
         if let Ok(directory) = job.dir().ensure_dir(DIRECTORY)
             && let Err(error) = Checkout::forget(&directory, of)
         {

@@ -95,6 +95,18 @@ fn a_recovery_opens_the_next_attempt_and_keeps_the_session() {
 }
 
 #[test]
+fn what_was_not_as_it_was_in_the_checkout_is_kept_for_a_recovery_and_not_for_another_turn() {
+    let compared = Known::CheckoutCompared { of: AttemptNo::FIRST, changed: vec!["a: is new".into()], more: 3 };
+    let after = |reason| {
+        let state =
+            JobState::fold(&journal([(1, started(AttemptReason::Run)), (1, compared.clone()), (2, started(reason))]));
+        (state.checkout_changes.len(), state.checkout_changes_more)
+    };
+    assert_eq!(after(AttemptReason::Recovery), (1, 3));
+    assert_eq!(after(AttemptReason::Resume), (0, 0));
+}
+
+#[test]
 fn a_session_knows_what_its_attempts_used() {
     let used = |input_tokens| Known::Usage { usage: Usage { input_tokens, ..Usage::default() } };
     let named = |session: &str| Known::SessionStarted { session: session.into(), model: None };
