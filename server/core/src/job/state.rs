@@ -5,6 +5,8 @@
 //! and counted. Whether a host is alive is not in the journal: [`JobState::seen`] adds it, and a state that needs
 //! a host which is gone is *lost* — derived by each reader, written by none.
 
+mod trigger;
+
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -358,7 +360,7 @@ impl JobState {
             Known::PermissionAnswered { request, .. } if !is_open(request) => None,
             Known::PermissionAnswered { .. } if open.len() > 1 => Some(Trigger::Answer),
             Known::PermissionAnswered { .. } => Some(Trigger::Settle),
-            _ => Some(trigger(known)),
+            _ => Some(trigger::trigger(known)),
         }
     }
 
@@ -536,44 +538,6 @@ impl Attempt {
             }
             _ => {}
         }
-    }
-}
-
-fn trigger(known: &Known) -> Trigger {
-    match known {
-        Known::AttemptStarted { .. } => Trigger::Start,
-        Known::Launched { .. } => Trigger::Launch,
-        Known::PermissionRequested { .. } => Trigger::Ask,
-        Known::PermissionAnswered { .. } => Trigger::Settle,
-        Known::HarnessExited { .. } => Trigger::Exit,
-        Known::VerificationStarted => Trigger::Verify,
-        Known::AttemptEnded { .. } => Trigger::End,
-        Known::Applied { .. }
-        | Known::Undone { .. }
-        | Known::Discarded
-        | Known::TreeRemoved
-        | Known::OutsideRestored { .. } => Trigger::Dispose,
-        Known::TreeReady { .. }
-        | Known::SessionStarted { .. }
-        | Known::Message { .. }
-        | Known::Reasoning { .. }
-        | Known::CommandStarted { .. }
-        | Known::CommandOutput { .. }
-        | Known::CommandEnded { .. }
-        | Known::FilesTouched { .. }
-        | Known::ToolUsed { .. }
-        | Known::Plan { .. }
-        | Known::Notice { .. }
-        | Known::Usage { .. }
-        | Known::CancelRequested
-        | Known::DeadlinePassed { .. }
-        | Known::Swept { .. }
-        | Known::Verified { .. }
-        | Known::CheckoutGuarded { .. }
-        | Known::CheckoutCompared { .. }
-        | Known::OutsideRecorded { .. }
-        | Known::OutsideChanges { .. }
-        | Known::Captured { .. } => Trigger::Report,
     }
 }
 
