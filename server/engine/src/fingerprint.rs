@@ -108,7 +108,8 @@ impl<'a> Watch<'a> {
         record::read(&self.directory, attempt.get(), Phase::Before, digest)
     }
 
-    /// Looks after everything of the attempt is dead, and says what changed; `None` when nothing did.
+    /// Looks after everything of the attempt is dead, and says what changed; `None` when nothing did. What was kept
+    /// stays: whoever asks may end before it is written down, and the next one asks again.
     ///
     /// # Errors
     /// When it cannot be kept.
@@ -116,7 +117,6 @@ impl<'a> Watch<'a> {
         let after = self.look(Some(before))?;
         let found = differences(before, &after);
         if found.is_empty() {
-            record::forget(&self.directory, attempt.get())?;
             return Ok(None);
         }
         // What lies there could have been written by the job; what is in memory could not.
@@ -132,6 +132,14 @@ impl<'a> Watch<'a> {
         let cut = changes.split_off(changes.len().min(NAMED));
         let more_dangerous = cut.iter().filter(|change| change.weight == Weight::Dangerous).count() as u64;
         Ok(Some(Outside { changes, more, more_dangerous, before: before_digest, after: after_digest }))
+    }
+
+    /// Removes what was kept of an attempt that changed nothing, once the attempt's end is written down.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn forget(job: &JobDir, attempt: AttemptNo) -> Result<(), FingerprintError> {
+        record::forget(&job.dir().ensure_dir(DIRECTORY)?, attempt.get())
     }
 
     fn look(&self, before: Option<&SharedState>) -> Result<SharedState, FingerprintError> {

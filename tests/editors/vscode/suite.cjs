@@ -103,7 +103,7 @@ function tests() {
     assert.ok(toast.cancellable);
     await until("what the agent does", 20, () => toast.messages.length > 0);
     fs.writeFileSync(go, "");
-    await until("the toast goes", 30, () => toast.isOver);
+    await until("the toast goes", 60, () => toast.isOver);
     await until("the end in words", 20, () => told("codex: Greet in the README: changed 3 files, +3 −1, 1 sensitive"));
     assert.strictEqual(read("README.md"), readme, "nothing is in the checkout");
   });
@@ -177,7 +177,7 @@ function tests() {
     process.kill(serverPid(), "SIGKILL");
     await until("another server", 30, serverPid);
     fs.writeFileSync(`${go}-on`, "");
-    await until("the toast goes", 30, () => toast.isOver);
+    await until("the toast goes", 60, () => toast.isOver);
     await until("the end in words", 20, () => told("codex: Outlive the server: changed 1 file"));
   });
 

@@ -9,7 +9,7 @@ use pactify_core::{Failure, JobId};
 
 use super::error::HostError;
 use super::turn::Turn;
-use super::{Host, attempt};
+use super::{Host, attempt, watch};
 use crate::causes::with_causes;
 use crate::disk::{DiskError, Kind, Open};
 use crate::env::Env;
@@ -149,6 +149,7 @@ async fn live(env: Env, store: Store, lock: JobLock, errand: Errand) -> Result<(
         }
         Errand::Recover => attempt::recover(&mut host).await?,
     }
+    watch::forget(&host);
     host.tidy();
     Ok(())
 }

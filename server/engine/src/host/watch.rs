@@ -8,9 +8,10 @@ use pactify_core::display::headline;
 use pactify_core::fingerprint::{OutsideChange, Weight, weigh};
 use pactify_core::job::event::Known;
 use pactify_core::protocol::words;
-use pactify_core::{AttemptNo, Failure};
+use pactify_core::{AttemptNo, Failure, FailureCode};
 
 use super::{Host, HostError};
+use crate::causes::with_causes;
 use crate::fingerprint::{FingerprintError, Outside, Watch};
 use crate::git::Git;
 
@@ -78,6 +79,20 @@ pub(super) async fn end(host: &mut Host) -> Result<(), HostError> {
             })?;
             host.record(Known::Notice { id: "outsideUnknown".to_owned(), text })
         }
+    }
+}
+
+/// Removes what was kept, where the comparison found nothing; called when the attempt's end is in the journal. What was
+/// never compared stays for the recovery that will.
+pub(super) fn forget(host: &Host) {
+    let state = host.state();
+    let Some(watched) = &state.watched else { return };
+    let ended = state.attempt.as_ref().and_then(|attempt| attempt.ended.as_ref());
+    let is_compared = ended.is_some_and(|ended| {
+        ended.failure.as_ref().is_none_or(|failure| failure.code != FailureCode::ProcessesSurvived)
+    });
+    if is_compared && let Err(error) = Watch::forget(host.dir(), watched.of) {
+        tracing::warn!(error = with_causes(&error), "what was seen outside before the job stays");
     }
 }
 
