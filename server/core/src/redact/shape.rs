@@ -4,7 +4,7 @@
 //! JSON. Shapes that ordinary code could have as well ask for a value that looks random.
 //!
 //! Blanks, letters and word boundaries are those of ASCII, as in every format that secrets are written in. (Unicode's
-//! would cost each start of a program a few percent: their tables hold thousands of pointers to relocate.)
+//! tables hold about 2,900 pointers that each start of a program would relocate.)
 
 use std::sync::LazyLock;
 
