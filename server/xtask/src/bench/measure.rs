@@ -13,7 +13,7 @@ use super::pipe::Piped;
 use super::{Bench, Figure};
 use crate::run::say;
 
-const STARTS: usize = 30;
+const STARTS: usize = 300;
 const ANSWERS: usize = 4000;
 const BURST: usize = 100;
 const SERVERS: usize = 7;

@@ -101,13 +101,22 @@ pub(crate) fn apply(world: &World) -> anyhow::Result<Vec<Figure>> {
     }])
 }
 
+/// Asks for all pages, as a client does.
 fn show(jobs: &Jobs, landed: &Landed, format: PreviewFormat) -> anyhow::Result<()> {
     let params = serde_json::json!({"jobId": landed.id, "format": format, "limit": CHANGES});
-    let params: PreviewParams = serde_json::from_value(params)?;
-    let preview: Preview = jobs.preview(&params)?;
-    ensure!(preview.files.len() == CHANGES && preview.next.is_none(), "{} changes are listed", preview.files.len());
-    let sent = serde_json::to_vec(&preview)?;
-    ensure!(sent.len() > CHANGES, "nothing is told of a change");
+    let mut params: PreviewParams = serde_json::from_value(params)?;
+    let mut listed = 0;
+    loop {
+        let page: Preview = jobs.preview(&params)?;
+        let sent = serde_json::to_vec(&page)?;
+        ensure!(sent.len() > page.files.len(), "nothing is told of a change");
+        listed += page.files.len();
+        params.cursor = page.next;
+        if params.cursor.is_none() {
+            break;
+        }
+    }
+    ensure!(listed == CHANGES, "{listed} changes are listed");
     Ok(())
 }
 
