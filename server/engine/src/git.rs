@@ -55,7 +55,7 @@ use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits};
 
 pub use self::accepted::Accepted;
 pub use self::capture::Captured;
-pub use self::change_set::Texts;
+pub use self::change_set::{ChangeList, Texts};
 pub use self::checkout_form::CheckoutForm;
 pub use self::error::{GitError, Stage};
 pub use self::examine::Examined;

@@ -125,8 +125,17 @@ impl Git {
         let objects = self.objects(capture, change_set.id.tree())?;
         self.add_sizes(&objects, &mut change_set.changes)?;
         let mut texts = Texts::default();
-        let totals = totals(&objects, &change_set.changes, &mut texts)?;
-        remember(capture, &change_set, &texts);
+        // A list pages: each page would compare all contents again.
+        let (renames, totals) = std::thread::scope(|scope| {
+            let renames = scope.spawn(|| {
+                self.renames(capture, &change_set.base_tree, change_set.id.tree(), &change_set.changes)
+                    .inspect_err(|error| tracing::info!(%error, "renames are not remembered"))
+            });
+            let totals = totals(&objects, &change_set.changes, &mut texts);
+            (renames.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), totals)
+        });
+        let totals = totals?;
+        remember(capture, &change_set, &texts, renames.ok());
         let (id, base_tree) = (change_set.id.clone(), change_set.base_tree.clone());
         Ok(Captured { result: ResultRecord { change_set: id, base_tree, totals }, change_set })
     }

@@ -18,6 +18,7 @@ use super::config::create_file;
 use super::error::GitError;
 use super::objects::Objects;
 use super::read::read;
+use super::renames::Rename;
 
 /// The time spent on counting lines. What is left then counts as files only.
 const COUNTING: Duration = Duration::from_secs(5);
@@ -45,8 +46,19 @@ impl Texts {
     }
 }
 
+/// What is known of a result's changes.
+#[derive(Debug)]
+pub struct ChangeList {
+    /// The changes.
+    pub set: ChangeSet,
+    /// Which of their contents are text.
+    pub texts: Texts,
+    /// Which of them are renames ([`Git::renames`]); `None` where nobody has looked.
+    pub renames: Option<Vec<Rename>>,
+}
+
 /// The version of `changes.json` that this build writes.
-const LIST_FORMAT: u32 = 1;
+const LIST_FORMAT: u32 = 2;
 
 /// What a capture remembers of its result, so that a list of many changes reads no object. A pure function of two
 /// trees: deleting it changes nothing.
@@ -57,6 +69,7 @@ struct List {
     set: ChangeSet,
     text: Vec<ObjectId>,
     binary: Vec<ObjectId>,
+    renames: Option<Vec<Rename>>,
 }
 
 impl List {
@@ -66,19 +79,19 @@ impl List {
         serde_json::from_slice::<Self>(&text).ok().filter(|list| list.format == LIST_FORMAT)
     }
 
-    fn known(self) -> (ChangeSet, Texts) {
+    fn known(self) -> ChangeList {
         let text = self.text.into_iter().map(|object| (object, true));
         let texts = text.chain(self.binary.into_iter().map(|object| (object, false))).collect();
-        (self.set, Texts(texts))
+        ChangeList { set: self.set, texts: Texts(texts), renames: self.renames }
     }
 }
 
 /// Remembers a result's changes beside it. Where that fails, the next to ask finds them anew.
-pub(super) fn remember(capture: &AbsPath, set: &ChangeSet, texts: &Texts) {
+pub(super) fn remember(capture: &AbsPath, set: &ChangeSet, texts: &Texts, renames: Option<Vec<Rename>>) {
     let of =
         |wanted: bool| texts.0.iter().filter(|(_, text)| **text == wanted).map(|(object, _)| object.clone()).collect();
     let set = ChangeSet { notes: Vec::new(), ..set.clone() };
-    let list = List { format: LIST_FORMAT, set, text: of(true), binary: of(false) };
+    let list = List { format: LIST_FORMAT, set, text: of(true), binary: of(false), renames };
     let written = serde_json::to_vec(&list).map_err(|error| damaged(&capture.join(LIST), error.to_string()));
     if let Err(error) = written.and_then(|text| create_file(&capture.join(LIST), &text)) {
         tracing::info!(%error, "the list of changes is not remembered");
@@ -96,7 +109,7 @@ impl Git {
         base_tree: &ObjectId,
         result_tree: &ObjectId,
     ) -> Result<ChangeSet, GitError> {
-        self.change_list(capture, base_tree, result_tree).map(|(set, _)| set)
+        self.change_list(capture, base_tree, result_tree).map(|list| list.set)
     }
 
     /// The same, with what is known of its contents. Read from what the capture remembered ([`remember`]), if that is
@@ -109,7 +122,7 @@ impl Git {
         capture: &AbsPath,
         base_tree: &ObjectId,
         result_tree: &ObjectId,
-    ) -> Result<(ChangeSet, Texts), GitError> {
+    ) -> Result<ChangeList, GitError> {
         let is_ours = |list: &List| list.set.base_tree == *base_tree && list.set.id.tree() == result_tree;
         if let Some(mut list) = List::read(capture).filter(is_ours) {
             list.set.notes = read_notes(capture)?;
@@ -123,7 +136,7 @@ impl Git {
             changes,
             notes: read_notes(capture)?,
         };
-        Ok((set, Texts::default()))
+        Ok(ChangeList { set, texts: Texts::default(), renames: None })
     }
 
     /// The differences between two trees of a git directory of ours, sorted by path, without sizes.

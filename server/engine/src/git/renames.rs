@@ -1,9 +1,8 @@
 //! Which added paths look like deleted ones: for display. Nothing is decided by it.
 
-use std::collections::BTreeMap;
-
 use pactify_core::change::{Change, ChangeKind};
 use pactify_core::{AbsPath, ObjectId, RepoPath};
+use serde::{Deserialize, Serialize};
 
 use super::Git;
 use super::command::{Call, Place, Verb, unexpected};
@@ -13,17 +12,19 @@ use super::error::GitError;
 const MOST: &str = "-l1000";
 
 /// A deleted and an added path with similar contents.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rename {
     /// The deleted path.
     pub from: RepoPath,
+    /// The added path.
+    pub to: RepoPath,
     /// How much of the content stayed, in percent: 50 at least.
     pub similarity: u8,
 }
 
 impl Git {
-    /// The renames between two trees of a captured result, by added path, as `git diff -M` finds them. `changes` are the
-    /// differences of the two.
+    /// The renames between two trees of a captured result, as `git diff -M` finds them. `changes` are the differences of
+    /// the two.
     ///
     /// # Errors
     /// When `capture` does not hold the trees.
@@ -33,10 +34,10 @@ impl Git {
         base_tree: &ObjectId,
         result_tree: &ObjectId,
         changes: &[Change],
-    ) -> Result<BTreeMap<RepoPath, Rename>, GitError> {
+    ) -> Result<Vec<Rename>, GitError> {
         let has = |kind| changes.iter().any(|change| change.kind() == kind);
         if !(has(ChangeKind::Added) && has(ChangeKind::Deleted)) {
-            return Ok(BTreeMap::new());
+            return Ok(Vec::new());
         }
         let place = Place::Private { git_dir: capture, work_tree: None, index: None };
         let call = Call::new(Verb::DiffTree, place)
@@ -44,19 +45,17 @@ impl Git {
             .args([base_tree.as_str(), result_tree.as_str()]);
         let answer = self.run(&call)?;
         let mut fields = answer.split(|byte| *byte == 0);
-        let mut renames = BTreeMap::new();
+        let mut renames = Vec::new();
         while let Some(facts) = fields.next().filter(|facts| !facts.is_empty()) {
             let (from, to) = (fields.next(), fields.next());
-            let (to, rename) = parse(facts, from, to).ok_or_else(|| unexpected(&call, facts))?;
-            renames.insert(to, rename);
+            renames.push(parse(facts, from, to).ok_or_else(|| unexpected(&call, facts))?);
         }
         Ok(renames)
     }
 }
 
 /// `:<old mode> <new mode> <old object> <new object> R<percent>`
-fn parse(facts: &[u8], from: Option<&[u8]>, to: Option<&[u8]>) -> Option<(RepoPath, Rename)> {
+fn parse(facts: &[u8], from: Option<&[u8]>, to: Option<&[u8]>) -> Option<Rename> {
     let similarity = std::str::from_utf8(facts).ok()?.rsplit_once('R')?.1.parse().ok()?;
-    let (from, to) = (RepoPath::new(from?).ok()?, RepoPath::new(to?).ok()?);
-    Some((to, Rename { from, similarity }))
+    Some(Rename { from: RepoPath::new(from?).ok()?, to: RepoPath::new(to?).ok()?, similarity })
 }

@@ -5,7 +5,8 @@
 
 mod file;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use pactify_core::change::plan::Selection;
@@ -22,6 +23,7 @@ use super::offer::{Chosen, Offer};
 use super::scene::Scene;
 use super::{Jobs, Page, invalid, job_id, page, unchanged};
 use crate::apply::unsaved::unsaved;
+use crate::git::renames::Rename;
 use crate::git::{GitError, Objects, Places, Texts};
 
 /// The longest patch that is sent in one piece, in bytes.
@@ -112,19 +114,24 @@ impl Jobs {
 
 impl Jobs {
     fn add_renames(&self, result: &Captured, shown: &[&Change], files: &mut [FileChange]) -> Result<(), Failure> {
-        let (capture, base, tree) = (&result.capture, &result.set.base_tree, result.set.id.tree());
-        let to_from = self.git()?.renames(capture, base, tree, &result.set.changes)?;
-        let from_to: BTreeMap<&RepoPath, (&RepoPath, u8)> =
-            to_from.iter().map(|(to, rename)| (&rename.from, (to, rename.similarity))).collect();
+        let renames = match &result.renames {
+            Some(renames) => Cow::Borrowed(renames),
+            None => {
+                let (base, tree) = (&result.set.base_tree, result.set.id.tree());
+                Cow::Owned(self.git()?.renames(&result.capture, base, tree, &result.set.changes)?)
+            }
+        };
+        let to_from: HashMap<&RepoPath, &Rename> = renames.iter().map(|rename| (&rename.to, rename)).collect();
+        let from_to: HashMap<&RepoPath, &Rename> = renames.iter().map(|rename| (&rename.from, rename)).collect();
         for (change, file) in shown.iter().zip(files) {
             match (change.kind(), to_from.get(&change.path), from_to.get(&change.path)) {
                 (ChangeKind::Added, Some(rename), _) => {
                     file.renamed_from = Some(rename.from.clone().into());
                     file.similarity = Some(rename.similarity);
                 }
-                (ChangeKind::Deleted, _, Some((to, similarity))) => {
-                    file.renamed_to = Some((*to).clone().into());
-                    file.similarity = Some(*similarity);
+                (ChangeKind::Deleted, _, Some(rename)) => {
+                    file.renamed_to = Some(rename.to.clone().into());
+                    file.similarity = Some(rename.similarity);
                 }
                 _ => {}
             }
@@ -160,10 +167,11 @@ impl Jobs {
         let Some(record) = &snapshot.state.result else { return Err(no_result(job, seen)) };
         let (directory, git, spec) = (self.store().job(job)?, self.git()?, Arc::clone(&snapshot.spec));
         let capture = directory.capture();
-        let (set, texts) = git.change_list(&capture, &record.base_tree, record.change_set.tree())?;
+        let list = git.change_list(&capture, &record.base_tree, record.change_set.tree())?;
         let mut result = Captured {
-            set,
-            texts,
+            set: list.set,
+            texts: list.texts,
+            renames: list.renames,
             totals: record.totals,
             objects: git.objects(&capture, record.change_set.tree())?,
             accepted: snapshot.state.accepted.clone(),
@@ -258,6 +266,8 @@ pub(super) struct Captured {
     pub(super) set: ChangeSet,
     /// Which of its contents are text.
     pub(super) texts: Texts,
+    /// Which of its changes are renames; `None` where nobody has looked.
+    pub(super) renames: Option<Vec<Rename>>,
     pub(super) totals: Totals,
     /// Contents of the base, of the result, and of what was accepted.
     pub(super) objects: Objects,

@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use pactify_core::RepoPath;
 use pactify_core::job::{BaseKind, Isolation, RepositoryRecord};
+use pactify_engine::git::renames::Rename;
 
 use crate::support::{Fixture, absolute, changes, notes, write};
 
@@ -214,27 +215,31 @@ fn what_a_capture_remembers_of_its_changes_is_never_needed() {
     let job = fixture.job();
     job.write("a", "2\n");
     job.write("d/e", "\0binary\n");
-    fs::remove_file(job.tree().join("b")).unwrap();
+    fs::rename(job.tree().join("b"), job.tree().join("moved")).unwrap();
     let captured = fixture.capture(&job);
     let (capture, base) = (job.places.capture(), &job.base.tree);
     let set = |result: &_| fixture.git.change_list(&capture, base, result).unwrap();
     let result = captured.change_set.id.tree();
 
-    let (remembered, texts) = set(result);
+    let list = set(result);
+    let (remembered, texts) = (list.set, list.texts);
     assert_eq!(remembered, captured.change_set);
     let text = |path: &str| {
         let change = remembered.changes.iter().find(|change| change.path == RepoPath::new(path).unwrap()).unwrap();
         change.new.as_ref().and_then(|entry| texts.is_text(&entry.object))
     };
     assert_eq!(["a", "b", "d/e"].map(text), [Some(true), None, Some(false)]);
+    let moved = Rename { from: RepoPath::new("b").unwrap(), to: RepoPath::new("moved").unwrap(), similarity: 100 };
+    assert_eq!(list.renames.as_ref(), Some(&vec![moved]));
+    assert_eq!(fixture.git.renames(&capture, base, result, &remembered.changes).ok(), list.renames);
     // About another result it says nothing.
-    assert_eq!(changes(&set(base).0), [""; 0]);
+    assert_eq!(changes(&set(base).set), [""; 0]);
 
-    for spoilt in [Some("{\"format\":1"), Some("{\"format\":2}"), None] {
+    for spoilt in [Some("{\"format\":1"), Some("{\"format\":3}"), None] {
         match spoilt {
             Some(text) => fs::write(capture.join("changes.json").as_path(), text).unwrap(),
             None => fs::remove_file(capture.join("changes.json").as_path()).unwrap(),
         }
-        assert_eq!(set(result).0, captured.change_set, "{spoilt:?}");
+        assert_eq!(set(result).set, captured.change_set, "{spoilt:?}");
     }
 }

@@ -86,6 +86,7 @@ impl World {
         let captured = Captured {
             set: self.result.set.clone(),
             texts: Texts::default(),
+            renames: None,
             totals: Totals::default(),
             objects: objects(),
             accepted: None,
