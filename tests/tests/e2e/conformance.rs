@@ -5,6 +5,7 @@
 //! measured harnesses call a success, and what becomes of it.
 
 mod acp;
+mod agents;
 mod agy;
 mod cli;
 mod codex;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use pactify_tests::editor::{Editor, JOB};
+use pactify_tests::provider::Provider;
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::{Repository, Sandbox};
 use serde_json::{Value, json};
@@ -32,6 +34,16 @@ pub(crate) trait Row {
     /// The event by which a job shows that it is at work, a command at best.
     fn at_work(&self) -> &'static str {
         "commandStarted"
+    }
+
+    /// What it leaves in the git directory of each repository that it sees.
+    fn leaves(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What only this harness can show of a job that went through a case.
+    fn look_closer(&self, _case: Case, _stage: &Stage, _job: &str, _status: &Value) -> Result<()> {
+        Ok(())
     }
 
     /// Whether a login that the program refreshed in a job is the person's afterwards.
@@ -60,6 +72,14 @@ pub(crate) enum Act {
     Say(&'static str),
 }
 
+/// The cases at which a harness may be looked at more closely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Case {
+    Writes,
+    OnlyReads,
+    Resumes,
+}
+
 /// A provider's behaviour.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Trouble {
@@ -74,12 +94,30 @@ pub(crate) enum Trouble {
 /// A machine that is set up.
 pub(crate) struct Stage {
     pub(crate) sandbox: Sandbox,
-    /// Whatever has to stay for as long as it is used: a provider, a port.
+    /// The provider that a real harness talks to.
+    pub(crate) provider: Option<Provider>,
+    /// Whatever has to stay for as long as it is used, such as a port.
     #[expect(dead_code, reason = "it is there to be dropped with the stage")]
     pub(crate) held: Box<dyn Any>,
     pub(crate) harness: &'static str,
     /// What each turn is asked, where the harness reads from it what to play.
     pub(crate) briefs: Vec<String>,
+    pub(crate) pace: Pace,
+}
+
+/// How long a harness takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// How often [`JOB`] may pass before a job has ended.
+    pub(crate) patience: u32,
+    /// How long it may say nothing when its provider does, in seconds: more than it needs to begin.
+    pub(crate) silence: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { patience: 1, silence: 4 }
+    }
 }
 
 /// What became of a login.
@@ -98,6 +136,11 @@ pub(crate) struct Lie {
 }
 
 impl Stage {
+    /// With a twin of a harness, which needs no provider and begins at once.
+    pub(crate) fn of_a_twin(sandbox: Sandbox, harness: &'static str, briefs: Vec<String>) -> Self {
+        Self { sandbox, provider: None, held: Box::new(()), harness, briefs, pace: Pace::default() }
+    }
+
     pub(crate) fn repository(&self) -> Result<Repository<'_>> {
         let repository = self.sandbox.repository("one")?;
         repository.fill()?;
@@ -112,6 +155,11 @@ impl Stage {
         self.sandbox.pactify_home().join("jobs").join(job).join("tree")
     }
 
+    /// The job, once it has ended.
+    pub(crate) fn finished(&self, editor: &mut Editor, job: &str) -> Result<Value> {
+        finished(editor, job, self.pace.patience)
+    }
+
     pub(crate) fn delegate(&self, editor: &mut Editor, more: &Value) -> Result<String> {
         let mut argument = json!({"harness": self.harness});
         if let (Some(argument), Some(more)) = (argument.as_object_mut(), more.as_object()) {
@@ -119,6 +167,16 @@ impl Stage {
         }
         editor.delegate(self.brief(0), &argument)
     }
+}
+
+/// The job, once it has ended; [`JOB`] may pass so often.
+pub(crate) fn finished(editor: &mut Editor, job: &str, patience: u32) -> Result<Value> {
+    for _ in 1..patience {
+        if let Ok(status) = editor.until(job, "finished") {
+            return Ok(status);
+        }
+    }
+    editor.until(job, "finished")
 }
 
 /// Every case, for each of these harnesses.
@@ -180,6 +238,8 @@ macro_rules! rows {
 
 rows! {
     on_codex: crate::conformance::codex::Codex,
+    on_kimi: crate::agents::Agent::Kimi,
+    on_opencode: crate::agents::Agent::Opencode,
     on_acp: crate::conformance::acp::Acp,
     on_agy: crate::conformance::agy::Agy,
     on_cli: crate::conformance::cli::Cli,
@@ -195,14 +255,15 @@ fn writes(row: &dyn Row) -> Result<()> {
     let before = repository.snapshot()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     let job = stage.delegate(&mut editor, &json!({}))?;
-    let status = editor.until(&job, "finished")?;
+    let status = stage.finished(&mut editor, &job)?;
     assert_eq!((&status["outcome"], &status["finalMessage"]), (&json!("succeeded"), &json!("Done.")), "{status:#}");
     assert_eq!(status["changes"]["files"], 2, "{status:#}");
     let changed = before.changed_since(&repository.snapshot()?);
+    let changed: Vec<_> = changed.into_iter().filter(|path| !row.leaves().contains(&path.as_str())).collect();
     assert_eq!(changed, [format!(".git/refs/pactify/keep/{job}")], "nothing but what keeps the base from gc");
     editor.apply(&job)?;
     assert_eq!((repository.read("hello.txt")?, repository.read("shell.txt")?), ("hello\n".into(), "shell\n".into()));
-    Ok(())
+    row.look_closer(Case::Writes, &stage, &job, &status)
 }
 
 fn only_reads(row: &dyn Row) -> Result<()> {
@@ -214,12 +275,12 @@ fn only_reads(row: &dyn Row) -> Result<()> {
     let repository = stage.repository()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     let job = stage.delegate(&mut editor, &json!({"access": "readOnly"}))?;
-    let status = editor.until(&job, "finished")?;
+    let status = stage.finished(&mut editor, &job)?;
     assert!(["succeeded", "failed"].map(Value::from).contains(&status["outcome"]), "{status:#}");
     assert_eq!(status["changes"]["files"], 0, "{status:#}");
     let tree = stage.tree(&job);
     assert!(!tree.join("hello.txt").exists() && !tree.join("shell.txt").exists());
-    Ok(())
+    row.look_closer(Case::OnlyReads, &stage, &job, &status)
 }
 
 fn cancels(row: &dyn Row) -> Result<()> {
@@ -232,11 +293,11 @@ fn cancels(row: &dyn Row) -> Result<()> {
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     let job = stage.delegate(&mut editor, &json!({}))?;
     editor.event(&job, row.at_work())?;
-    rendezvous::appears(&stage.tree(&job).join("started"), JOB)?;
+    rendezvous::appears(&stage.tree(&job).join("started"), JOB * stage.pace.patience)?;
     let running = |words: &str| processes_of(&job).any(|(_, arguments)| arguments.contains(words));
     assert!(running("sleep 3001"), "the command runs");
     editor.run("cancel", &json!({"jobId": job}))?;
-    let status = editor.until(&job, "finished")?;
+    let status = stage.finished(&mut editor, &job)?;
     assert_eq!((&status["outcome"], &status["error"]), (&json!("cancelled"), &Value::Null), "{status:#}");
     let left = left_of(&job);
     assert!(left.is_empty(), "{left:?}");
@@ -260,23 +321,24 @@ fn resumes(row: &dyn Row) -> Result<()> {
     let repository = stage.repository()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     let job = stage.delegate(&mut editor, &json!({}))?;
-    let first = editor.until(&job, "finished")?;
+    let first = stage.finished(&mut editor, &job)?;
     assert_eq!(first["finalMessage"], "First done.", "{first:#}");
     editor.run("resume", &json!({"jobId": job, "message": stage.brief(1)}))?;
-    let second = editor.until(&job, "finished")?;
+    let second = stage.finished(&mut editor, &job)?;
     assert_eq!((&second["outcome"], &second["attempt"]), (&json!("succeeded"), &json!(2)), "{second:#}");
     assert_eq!((&second["finalMessage"], &second["session"]), (&json!("Second done."), &first["session"]));
     assert_eq!(second["changes"]["files"], 2, "the tree is the first attempt's: {second:#}");
-    Ok(())
+    row.look_closer(Case::Resumes, &stage, &job, &second)
 }
 
 fn fails(row: &dyn Row, trouble: Trouble, codes: &[&str]) -> Result<()> {
     let stage = row.stage(&Play::Trouble(trouble))?;
     let repository = stage.repository()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
-    let stall = if matches!(trouble, Trouble::Hang) { 4 } else { 40 };
+    let Pace { silence, .. } = stage.pace;
+    let stall = if matches!(trouble, Trouble::Hang) { silence } else { 10 * silence };
     let job = stage.delegate(&mut editor, &json!({"stallSeconds": stall}))?;
-    let status = editor.until(&job, "finished").with_context(|| format!("{} and {trouble:?}", row.name()))?;
+    let status = stage.finished(&mut editor, &job).with_context(|| format!("{} and {trouble:?}", row.name()))?;
     let code = status["error"]["code"].as_str().unwrap_or_default();
     assert!(codes.contains(&code), "{} and {trouble:?}: {status:#}", row.name());
     assert!(status["error"]["next"].as_str().is_some_and(|next| !next.is_empty()), "{status:#}");
@@ -292,7 +354,7 @@ fn refreshes(row: &dyn Row) -> Result<()> {
             let repository = stage.repository()?;
             let mut editor = Editor::open(&stage.sandbox, repository.path())?;
             let job = stage.delegate(&mut editor, &json!({}))?;
-            editor.until(&job, "finished")?;
+            stage.finished(&mut editor, &job)?;
             let home = stage.tree(&job).with_file_name("home");
             assert_eq!(std::fs::read_dir(home)?.count(), 0, "{why}");
             Ok(())

@@ -168,6 +168,12 @@ fn an_agent_that_dies_says_why() {
     assert!(failure.message.contains("exit code 1") && failure.message.contains("Config file is not valid"));
     assert!(!failure.message.contains('\u{1b}'));
     assert_eq!(Agent::prompted(Start::default()).exit(ExitRecord::Code(0)).1.verdict, Verdict::Silent);
+    let mut agent = Agent::new(Start::default());
+    agent.stderr("error: unknown option '--experimental-acp'");
+    let (_, end) = agent.exit(ExitRecord::Code(2));
+    let Verdict::Failed(failure) = end.verdict else { panic!() };
+    assert_eq!(failure.code, FailureCode::HarnessIncompatible);
+    assert!(failure.message.contains("--experimental-acp"), "{}", failure.message);
 }
 
 proptest! {

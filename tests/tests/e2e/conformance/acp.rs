@@ -32,7 +32,7 @@ impl Row for Acp {
             Play::Turns(turns) => turns.iter().map(|acts| agent::brief(&acts.iter().map(step).collect())).collect(),
             Play::Trouble(trouble) => vec![agent::brief(&json!([troubled(*trouble)]))],
         };
-        Ok(Stage { sandbox: sandbox()?, held: Box::new(()), harness: "scripted", briefs })
+        Ok(Stage::of_a_twin(sandbox()?, "scripted", briefs))
     }
 
     fn login(&self) -> Result<Login> {

@@ -22,7 +22,7 @@ impl Row for Agy {
             }
             Play::Trouble(trouble) => vec![agy::brief(&troubled(*trouble))],
         };
-        Ok(Stage { sandbox: sandbox(agy::VERSION)?, held: Box::new(()), harness: "agy", briefs })
+        Ok(Stage::of_a_twin(sandbox(agy::VERSION)?, "agy", briefs))
     }
 
     fn login(&self) -> Result<Login> {

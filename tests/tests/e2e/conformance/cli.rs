@@ -46,7 +46,7 @@ impl Row for Cli {
             Play::Turns(turns) => turns.iter().map(|acts| acts.iter().map(line).collect()).collect(),
             Play::Trouble(trouble) => vec![troubled(*trouble).to_owned()],
         };
-        Ok(Stage { sandbox: sandbox()?, held: Box::new(()), harness: "mine", briefs })
+        Ok(Stage::of_a_twin(sandbox()?, "mine", briefs))
     }
 
     /// It does not tell of its commands.

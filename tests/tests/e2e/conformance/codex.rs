@@ -6,7 +6,7 @@ use pactify_tests::editor::{self, Editor};
 use pactify_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use super::{Act, Lie, Login, Play, Row, Stage, Trouble, ending};
+use super::{Act, Lie, Login, Pace, Play, Row, Stage, Trouble, ending};
 use crate::codex::failures::{error, refusing_port};
 use crate::codex::{self, KEYED, QUICK, privacy};
 
@@ -32,7 +32,14 @@ impl Row for Codex {
             Play::Trouble(trouble) => codex::Stage::playing(&json!([troubled(*trouble)]))?,
         };
         let codex::Stage { sandbox, provider } = stage;
-        Ok(Stage { sandbox, held: Box::new((provider, held)), harness: "codex", briefs: Vec::new() })
+        Ok(Stage {
+            sandbox,
+            provider: Some(provider),
+            held: Box::new(held),
+            harness: "codex",
+            briefs: Vec::new(),
+            pace: Pace::default(),
+        })
     }
 
     fn login(&self) -> Result<Login> {
@@ -70,6 +77,14 @@ impl Row for Codex {
             let job = editor.delegate(&pactify_tests::agent::brief(&steps), &json!({"access": access}))?;
             lies.push(Lie { told, outcome: ending(&editor.until(&job, "finished")?) });
         }
+        let steps = pactify_tests::agent::brief(&json!([write, {"say": "Done."}]));
+        let job = editor.delegate(&steps, &json!({}))?;
+        editor.until(&job, "finished")?;
+        let home = sandbox.pactify_home().join("jobs").join(&job).join("home");
+        std::fs::remove_dir_all(home.join("sessions"))?;
+        editor.run("resume", &json!({"jobId": job, "message": steps}))?;
+        let outcome = ending(&editor.until(&job, "finished")?);
+        lies.push(Lie { told: "a session that is no longer there", outcome });
         Ok(lies)
     }
 }

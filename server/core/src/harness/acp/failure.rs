@@ -115,7 +115,7 @@ const PROVIDER: &[Rule] = &[
         LATER,
     ),
     rule(
-        &["json parsing failed", "parse", "unexpected token", "400", "bad request"],
+        &["json parsing failed", "end of json", "parse", "unexpected token", "400", "bad request"],
         C::ProviderRefused,
         "the provider's answer could not be understood",
         "see that the provider speaks what the agent expects, then retry the job",
@@ -255,6 +255,10 @@ pub(super) fn of_exit(agent: &str, exit: ExitRecord, had_answered: bool, stderr:
         ExitRecord::Code(code) => format!("ended with exit code {code}"),
         ExitRecord::Signal(signal) => format!("was ended by signal {signal}"),
     };
+    let unknown = ["unknown option", "unknown argument", "unexpected argument", "unrecognized"];
+    if !had_answered && unknown.iter().any(|words| stderr.to_lowercase().contains(words)) {
+        return incompatible(agent, &format!("it {ended}, as it does not know how it was started: {stderr}"));
+    }
     let (message, next) = if had_answered {
         let next = "see what it left with `pactify sub diff`; retry the job if that is not all";
         (format!("{agent} completed its turn, then {ended}"), next)
