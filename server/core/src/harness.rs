@@ -17,7 +17,7 @@ pub mod opencode;
 pub mod own;
 pub mod registry;
 pub mod settings;
-mod tail;
+pub mod tail;
 
 use std::fmt;
 use std::str::FromStr;

@@ -5,6 +5,7 @@
 
 mod changelog;
 mod contract;
+mod evidence;
 mod formats;
 mod layering;
 mod links;
@@ -47,7 +48,7 @@ pub(crate) struct Problem {
 /// A rule: its name, and what finds the places that break it.
 type Check = (&'static str, fn(&Tree) -> Vec<Problem>);
 
-const CHECKS: [Check; 11] = [
+const CHECKS: [Check; 12] = [
     ("layering", layering::check),
     ("size", size::check),
     ("modules", modules::check),
@@ -56,6 +57,7 @@ const CHECKS: [Check; 11] = [
     ("links", links::check),
     ("formats", formats::check),
     ("contract", contract::check),
+    ("evidence", evidence::check),
     ("machine", machine::check),
     ("top level", top_level::check),
     ("changelog", changelog::check),

@@ -12,22 +12,24 @@ const QUOTED: usize = 6;
 
 /// The last lines.
 #[derive(Debug, Default)]
-pub(crate) struct Tail(VecDeque<String>);
+pub struct Tail(VecDeque<String>);
 
 impl Tail {
-    pub(crate) fn push(&mut self, line: &str) {
+    /// One more line; an older one may go for it.
+    pub fn push(&mut self, line: &str) {
         if self.0.len() == LINES_MAX {
             self.0.pop_front();
         }
         self.0.push_back(head(line, LINE_MAX).to_owned());
     }
 
-    pub(crate) fn text(&self) -> String {
+    /// All lines that are kept.
+    pub fn text(&self) -> String {
         self.0.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
     /// What a failure quotes of it: one neutral line.
-    pub(crate) fn quoted(&self) -> String {
+    pub fn quoted(&self) -> String {
         let lines = self.0.iter().map(|line| line.trim()).filter(|line| line.chars().any(char::is_alphanumeric));
         one_line(&lines.take(QUOTED).collect::<Vec<_>>().join(" · "))
     }

@@ -151,6 +151,21 @@ fn a_conversation_that_was_replaced_is_no_resume() {
 }
 
 #[test]
+fn a_result_of_many_megabytes_keeps_its_status_and_conversation() {
+    let long = "words ".repeat(1 << 20);
+    for (status, expected) in [("SUCCESS", "completed"), ("ERROR", "harnessFailed")] {
+        let lines = result(status, &format!(r#","response":"{long}","usage":{{"total_tokens":12}}"#));
+        let (steps, conclusion) = Asked::plain().run(Access::Write, &lines, "", ExitRecord::Code(0));
+        assert_eq!(word(&conclusion.verdict), expected);
+        let begun = steps
+            .iter()
+            .any(|step| matches!(step, Step::Record(Known::SessionStarted { session, .. }) if session == "c-1"));
+        assert!(begun, "{status}");
+        assert!(conclusion.final_message.is_none_or(|text| text.len() <= 128 << 10), "what is kept of it is bounded");
+    }
+}
+
+#[test]
 fn a_turn_is_told_and_the_input_closed_after_it() {
     let words = |state: &str, delta: &str| {
         format!(

@@ -9,6 +9,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use pactify_core::Failure;
+use pactify_core::harness::tail::Tail;
 use pactify_core::harness::{Conclusion, Driver, Stdin, Step};
 use pactify_core::job::event::{ExitRecord, Known};
 use pactify_core::job::outcome::{Deadline, over_limit};
@@ -101,6 +102,8 @@ struct Loop<'a> {
     tree: JobTree,
     stdout: Stream,
     stderr: Stream,
+    /// What it says on standard error while it says nothing else: why it does not begin.
+    muttered: Option<Tail>,
     exit: Option<(ExitRecord, Instant)>,
     ending: Option<JoinHandle<Result<VerifiedDead, NotDead>>>,
     /// Until when the program may end by itself: it was told that there is nothing more to do.
@@ -136,6 +139,7 @@ pub(super) async fn drive(host: &mut Host, running: Running) -> Driven {
         tree,
         stdout: Stream::default(),
         stderr: Stream::default(),
+        muttered: Some(Tail::default()),
         exit: None,
         ending: None,
         parting: None,
@@ -232,7 +236,18 @@ impl Loop<'_> {
         if self.parting.is_none() && self.ending.is_none() && self.exit.is_none() {
             self.deadline = Some(deadline);
             self.record(Known::DeadlinePassed { deadline });
+            self.tell_what_was_muttered();
             self.part();
+        }
+    }
+
+    /// A wrapper that waits for the network, a prompt that nobody sees: of a harness that never began, standard error may know
+    /// why.
+    fn tell_what_was_muttered(&mut self) {
+        let said = self.muttered.take().map(|muttered| muttered.quoted()).unwrap_or_default();
+        if !said.is_empty() {
+            let text = format!("the harness never began; all it said, on standard error: {said}");
+            self.record(Known::Notice { id: "neverBegan".to_owned(), text });
         }
     }
 
@@ -247,10 +262,17 @@ impl Loop<'_> {
             let steps = match (piece, source) {
                 // Before anything is cut: half a secret is a secret that no pattern finds.
                 (Piece::Line(line), Source::Stdout) => {
+                    self.muttered = None;
                     let shown = self.host.log_wire("<", &line);
                     self.driver.on_raw(&line).unwrap_or_else(|| self.driver.on_line(&shown))
                 }
-                (Piece::Line(line), Source::Stderr) => self.driver.on_stderr(&self.host.log_wire("!", &line)),
+                (Piece::Line(line), Source::Stderr) => {
+                    let shown = self.host.log_wire("!", &line);
+                    if let Some(muttered) = &mut self.muttered {
+                        muttered.push(&shown);
+                    }
+                    self.driver.on_stderr(&shown)
+                }
                 (Piece::Overlong(bytes), _) => vec![Step::Record(Known::Notice {
                     id: "overlongLine".to_owned(),
                     text: format!("the harness wrote a line of {bytes} bytes, which was left out"),
