@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::doctor::Address;
 use crate::harness::own::{self, RawOwn, RawProtocol};
 use crate::harness::{Harness, HarnessName, HarnessSettings, cli, registry};
 use crate::job::access::Access;
@@ -42,6 +43,8 @@ pub struct RawConfig {
     pub limits: RawLimits,
     /// What goes by itself to make room.
     pub retention: RawRetention,
+    /// What the doctor tries.
+    pub doctor: RawDoctor,
     /// Settings by harness name.
     pub harnesses: BTreeMap<String, RawHarness>,
     /// Settings by the absolute path of a repository's checkout.
@@ -102,6 +105,15 @@ pub struct RawRetention {
     pub age_days: Option<u32>,
     /// How many of the newest jobs keep their trees.
     pub keep_jobs: Option<u32>,
+}
+
+/// `[doctor]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct RawDoctor {
+    /// The address by which `--probe` tries which jobs reach the network: `https://example.com` when absent.
+    pub network: Option<String>,
 }
 
 /// `[harnesses.<name>]`
@@ -199,6 +211,8 @@ pub struct Settings {
     pub retention_age_days: Option<u32>,
     /// How many of the newest jobs keep their trees.
     pub retention_keep_jobs: Option<u32>,
+    /// By which address the doctor tries which jobs reach the network.
+    pub network: Address,
     harnesses: BTreeMap<HarnessName, HarnessSettings>,
     repositories: BTreeMap<AbsPath, RawRepository>,
 }
@@ -277,6 +291,8 @@ impl Settings {
         if raw.limits.answer_seconds == Some(0) {
             return Err(invalid("[limits] answer-seconds: 0 would deny every request before anybody sees it"));
         }
+        let network = raw.doctor.network.map(|url| Address::parse(&url)).transpose();
+        let network = network.map_err(|error| invalid(format!("[doctor] network: {error}")))?.unwrap_or_default();
         let repositories = raw.repositories.into_iter().map(repository).collect::<Result<_, Failure>>()?;
         let harnesses = raw
             .harnesses
@@ -303,6 +319,7 @@ impl Settings {
             free_bytes: raw.limits.free_bytes.unwrap_or(FREE_BYTES),
             retention_age_days: raw.retention.age_days,
             retention_keep_jobs: raw.retention.keep_jobs,
+            network,
             harnesses,
             repositories,
         })
@@ -327,6 +344,7 @@ impl Default for Settings {
             free_bytes: FREE_BYTES,
             retention_age_days: None,
             retention_keep_jobs: None,
+            network: Address::default(),
             harnesses: BTreeMap::new(),
             repositories: BTreeMap::new(),
         }

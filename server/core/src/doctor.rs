@@ -3,11 +3,15 @@
 //! Looking is the engine's work. Only what keeps a person's jobs from running is an error: a harness that nobody uses and
 //! that is not there is none.
 
+mod address;
+
 use crate::Failure;
-use crate::harness::Harness;
+use crate::harness::{Confined, Harness};
 use crate::job::access::Access;
 use crate::job::outcome::Outcome;
 use crate::protocol::{Finding, HarnessView, Severity};
+
+pub use address::{Address, AddressError};
 
 /// Who uses a harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,11 +101,7 @@ pub struct Probed<'a> {
 /// Whether a harness does what its access modes promise.
 pub fn probe(name: &str, probed: Probed<'_>) -> Finding {
     let Probed { access, outcome, files, failure } = probed;
-    let mode = match access {
-        Access::Write => "write",
-        Access::ReadOnly => "readOnly",
-    };
-    let id = format!("probe.{name}.{mode}");
+    let id = format!("probe.{name}.{}", word(access));
     let bad = |title: String, next: &str| Finding { severity: Severity::Error, ..warning(&id, title, next) };
     match (access, outcome) {
         (Access::ReadOnly, _) if files > 0 => {
@@ -121,6 +121,105 @@ pub fn probe(name: &str, probed: Probed<'_>) -> Finding {
             Some(failure) => failed(&id, failure),
             None => bad(format!("{name} did not end well"), "see what it says in a job of your own"),
         },
+    }
+}
+
+/// What its commands of each mode came to, that were told to reach an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// They reached it.
+    Reached,
+    /// They did not.
+    Denied,
+    /// Nobody reaches it from here.
+    Unknown,
+}
+
+/// Whether commands of a harness reach the network where they are to, and only there.
+pub fn network(name: &str, access: Access, confined: &Confined, reach: Reach, target: &Address) -> Finding {
+    let (id, jobs) = (format!("probe.{name}.{}.network", word(access)), jobs(access));
+    let bad = |title: String, next: &str| Finding { severity: Severity::Error, ..warning(&id, title, next) };
+    match (confined.network, reach) {
+        (_, Reach::Unknown) => {
+            let title = format!(
+                "whether {jobs} of {name} reach the network is not known: {target} cannot be reached from here"
+            );
+            warning(&id, title, "name an address that can be: [doctor] network in the configuration")
+        }
+        (true, Reach::Reached) => ok(&id, format!("commands of {jobs} of {name} reach {target}")),
+        (false, Reach::Denied) => ok(&id, format!("commands of {jobs} of {name} don't reach {target}")),
+        (true, Reach::Denied) => {
+            let next = "their tests and downloads will fail; see whether a proxy or another sandbox is in the way";
+            bad(format!("commands of {jobs} of {name} don't reach {target}, and should"), next)
+        }
+        (false, Reach::Reached) => {
+            let next = "give it no read-only job that must not tell anybody anything, and report it";
+            bad(format!("commands of {jobs} of {name} reach {target}, and should not"), next)
+        }
+    }
+}
+
+/// Nothing confines the commands of a harness: there is nothing to be tried.
+pub fn unconfined(name: &str) -> Finding {
+    let title =
+        format!("{name} has no sandbox: what its commands may run reaches the network as you do, and was not tried");
+    ok(&format!("probe.{name}.network"), title)
+}
+
+/// It could not be tried, for this reason.
+pub fn untried(name: &str, why: &str) -> Finding {
+    let title = format!("whether jobs of {name} reach the network was not tried: {why}");
+    ok(&format!("probe.{name}.network"), title)
+}
+
+/// Whether the sessions of its jobs stay out of the person's own list; `None` where they have no list of their own.
+pub fn sessions(name: &str, stayed: Option<bool>) -> Finding {
+    let id = format!("probe.{name}.sessions");
+    match stayed {
+        None => ok(&id, format!("{name} has no home of its own in jobs: their sessions are in your list")),
+        Some(true) => ok(&id, format!("nothing was added to your own sessions of {name}")),
+        Some(false) => {
+            let title = format!("your own sessions of {name} are others than before the probe");
+            warning(
+                &id,
+                title,
+                format!("if you did not use {name} meanwhile, look into its list for a session of a probe"),
+            )
+        }
+    }
+}
+
+/// Whether a login can be refreshed by jobs that are led to it.
+pub fn login(name: &str, path: &str, can_be_refreshed: bool) -> Finding {
+    let id = format!("login.{name}");
+    if can_be_refreshed {
+        return ok(&id, format!("jobs of {name} are led to {path}, and can refresh what is there"));
+    }
+    let title = format!("jobs of {name} are refused: they could not refresh the login {path}");
+    warning(&id, title, format!("make {path}, and the directory that it is in, writable for you"))
+}
+
+/// Whether a job could be planned with the person's settings.
+pub fn settings(name: &str, planned: Result<(), Failure>, usage: Usage) -> Finding {
+    let id = format!("settings.{name}");
+    match planned {
+        Ok(()) => ok(&id, format!("the settings of {name} are in order")),
+        Err(failure) if usage == Usage::Used => failed(&id, &failure),
+        Err(failure) => Finding { severity: Severity::Warning, ..failed(&id, &failure) },
+    }
+}
+
+fn word(access: Access) -> &'static str {
+    match access {
+        Access::Write => "write",
+        Access::ReadOnly => "readOnly",
+    }
+}
+
+fn jobs(access: Access) -> &'static str {
+    match access {
+        Access::Write => "write jobs",
+        Access::ReadOnly => "read-only jobs",
     }
 }
 
@@ -202,6 +301,25 @@ mod tests {
         ] {
             let finding = probe("codex", Probed { access, outcome, files, failure: Some(&failure) });
             assert_eq!(finding.severity, expected, "{finding:?}");
+        }
+    }
+
+    #[test]
+    fn the_network_is_to_be_reached_where_it_is_promised_and_only_there() {
+        use Severity::{Error, Ok, Warning};
+        for (network, reach, expected) in [
+            (true, Reach::Reached, Ok),
+            (true, Reach::Denied, Error),
+            (false, Reach::Denied, Ok),
+            (false, Reach::Reached, Error),
+            (true, Reach::Unknown, Warning),
+            (false, Reach::Unknown, Warning),
+        ] {
+            let confined = Confined { args: Vec::new(), network };
+            let finding = super::network("codex", Access::ReadOnly, &confined, reach, &Address::default());
+            assert_eq!(finding.severity, expected, "{finding:?}");
+            assert_eq!(finding.id, "probe.codex.readOnly.network");
+            assert!(finding.severity == Ok || !finding.next.is_empty(), "it says what to do: {finding:?}");
         }
     }
 

@@ -32,7 +32,7 @@ use crate::job::outcome::Verdict;
 use crate::permission::Policy;
 use crate::{AbsPath, Failure, JobId, RepoPath};
 
-pub use login::{KeptLogin, LinkKind, LoginWorth, PlannedLink, VendorKeys};
+pub use login::{KeptLogin, LinkKind, LoginPlace, LoginWorth, PlannedLink, SeenLogins, VendorKeys};
 pub use settings::HarnessSettings;
 
 /// A harness's name: lower-case letters, digits and dashes.
@@ -159,6 +159,28 @@ pub trait Harness: Send + Sync {
         None
     }
 
+    /// Where its logins are that jobs are led to, below where the person keeps its state.
+    fn login_places(&self) -> &'static [LoginPlace] {
+        &[]
+    }
+
+    /// Whether somebody is logged in, as far as that shows without asking its provider; it is then not asked by its
+    /// [`Harness::login_probe`].
+    fn is_logged_in(&self, _seen: &SeenLogins<'_>) -> Option<bool> {
+        None
+    }
+
+    /// What it adds to where the person keeps its state when a session is kept there: below that place. A job's sessions
+    /// must not be among them. Empty where a job's sessions are the person's own.
+    fn session_places(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// How a command is run as the commands of its jobs are, without a model; `None` where nothing confines those.
+    fn confined(&self, _settings: &HarnessSettings, _access: Access) -> Option<Confined> {
+        None
+    }
+
     /// What the contents of one of its login files are worth: whether a job's copy may be written back, and whether
     /// what a job left of the person's own must be replaced by what was there before.
     fn judge_login(&self, contents: &[u8]) -> LoginWorth {
@@ -174,6 +196,15 @@ pub trait Harness: Send + Sync {
     fn kept_login(&self, _version: Option<&str>) -> Option<KeptLogin> {
         None
     }
+}
+
+/// A harness's sandbox, tried without a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confined {
+    /// Arguments of its executable; the command follows.
+    pub args: Vec<String>,
+    /// Whether the command is to reach the network.
+    pub network: bool,
 }
 
 /// A program that runs others, such as Node.js.

@@ -87,7 +87,10 @@ pub fn version(
     if harness.version_args().is_empty() {
         return Ok(None);
     }
-    let ask = |home| probe(env, harness, settings, &[], program, harness.version_args(), home);
+    let ask = |home| {
+        let asked = Asked { directory: root()?, keys: &[], arguments: harness.version_args(), home };
+        probe(env, harness, settings, program, asked)
+    };
     // Even for this some harnesses make themselves a home; where there can be none, they do without.
     let output = match harness.probe_variables() {
         [] => ask(harness.home_variable().map(|name| (name, OsString::from(NO_HOME))).into_iter().collect())?,
@@ -140,26 +143,58 @@ pub fn logged_in(
         return Ok(Some(false));
     }
     let home = harness.home_variable().map(|name| (name, state.as_path().as_os_str().to_owned())).into_iter().collect();
-    let keys = harness.vendor_keys().names();
-    probe(env, harness, settings, keys, program, arguments, home).map(|output| Some(output.success()))
+    let asked = Asked { directory: root()?, keys: harness.vendor_keys().names(), arguments, home };
+    probe(env, harness, settings, program, asked).map(|output| Some(output.success()))
+}
+
+/// Runs what [`Harness::confined`] describes, with a home and a temporary directory that go again; whether it ended well.
+pub fn run_confined(
+    env: &Env,
+    harness: &dyn Harness,
+    settings: &HarnessSettings,
+    program: &Program,
+    arguments: &[&str],
+) -> Result<bool, Failure> {
+    let passing = PassingHome::make(env)?;
+    let folder = Dir::open(&passing.path)?;
+    let place = |name: &str| Ok::<_, Failure>(folder.create_dir(name)?.path().as_path().as_os_str().to_owned());
+    let (own, tmp) = (place("home")?, place("tmp")?);
+    let state = harness.home_variable().map(|name| (name, own));
+    let home = state.into_iter().chain([("TMPDIR", tmp)]).collect();
+    let asked = Asked { directory: passing.path.clone(), keys: &[], arguments, home };
+    probe(env, harness, settings, program, asked).map(|output| output.success())
 }
 
 /// Where the person keeps this harness's own state.
-fn person_state(env: &Env, harness: &dyn Harness) -> Option<AbsPath> {
+pub fn person_state(env: &Env, harness: &dyn Harness) -> Option<AbsPath> {
     let chosen = harness.home_variable().and_then(|name| AbsPath::new(env.variable(name)?).ok());
     chosen.or_else(|| Some(env.directories().home().join(harness.home_folder()?)))
+}
+
+/// How a program is asked something.
+struct Asked<'a> {
+    directory: AbsPath,
+    /// Keys of model vendors that are let through to it.
+    keys: &'a [&'a str],
+    arguments: &'a [&'a str],
+    /// Variables that lead to its homes.
+    home: Vec<(&'a str, OsString)>,
+}
+
+/// A directory in which there is nothing to be done.
+fn root() -> Result<AbsPath, Failure> {
+    AbsPath::new("/").map_err(|error| Failure::internal(error.to_string()))
 }
 
 fn probe(
     env: &Env,
     harness: &dyn Harness,
     settings: &HarnessSettings,
-    vendor_keys: &[&str],
     program: &Program,
-    arguments: &[&str],
-    home: Vec<(&str, OsString)>,
+    asked: Asked<'_>,
 ) -> Result<crate::process::Output, Failure> {
-    let let_through = settings.environment.iter().map(String::as_str).chain(vendor_keys.iter().copied());
+    let Asked { directory, keys, arguments, home } = asked;
+    let let_through = settings.environment.iter().map(String::as_str).chain(keys.iter().copied());
     let mut environment = EnvPolicy::harness(let_through).filter(env.variables());
     for (name, value) in home {
         environment.set(name, value);
@@ -168,9 +203,8 @@ fn probe(
         environment.set(name, value);
     }
     let limits = Limits { deadline: PROBE, bytes: 64 * 1024, overflow: Overflow::Cut };
-    let root = AbsPath::new("/").map_err(|error| Failure::internal(error.to_string()))?;
     let executable = &program.executable;
-    let invocation = program.invocation(root, environment).args(arguments);
+    let invocation = program.invocation(directory, environment).args(arguments);
     invocation.run(&[], &limits).map_err(|error| {
         Failure::new(
             FailureCode::HarnessIncompatible,

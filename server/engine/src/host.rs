@@ -45,7 +45,9 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use self::entry::reenter;
 pub(crate) use self::entry::{Errand, leave_message, start};
+pub(crate) use self::launch::can_be_refreshed;
 pub(crate) use self::slots::cores;
+pub(crate) use self::turn::own_config;
 
 use self::control::{Reply, Request};
 use self::drive::{Answer, Event};

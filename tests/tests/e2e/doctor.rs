@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{Step, brief, write};
 use pactify_tests::editor::{Editor, configure, pid, use_scripted_agent};
 use pactify_tests::rendezvous;
@@ -12,6 +12,9 @@ use pactify_tests::running::Ended;
 use pactify_tests::sandbox::Sandbox;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
+
+use crate::agents::{self, Agent};
+use crate::codex;
 
 fn doctor(sandbox: &Sandbox, more: &[&str]) -> Result<Ended> {
     let arguments = [&["sub", "doctor", "--json"], more].concat();
@@ -56,6 +59,11 @@ fn a_live_probe_believes_the_tree_and_leaves_nothing() -> Result<()> {
     ] {
         let sandbox = Sandbox::new()?;
         use_scripted_agent(&sandbox, &steps)?;
+        // Where nobody is: a test asks nothing of the world outside.
+        let (_holder, port) = codex::refusing_port()?;
+        let file = sandbox.config_home().join("pactify/config.toml");
+        let text = fs::read_to_string(&file)?;
+        fs::write(&file, format!("{text}[doctor]\nnetwork = \"http://127.0.0.1:{port}\"\n"))?;
         let ended = doctor(&sandbox, &["--probe"])?;
         let told: Value = serde_json::from_str(&ended.stdout).with_context(|| ended.stderr.clone())?;
         for (id, expected) in [("probe.codex.write", write_is), ("probe.codex.readOnly", read_only_is)] {
@@ -66,6 +74,110 @@ fn a_live_probe_believes_the_tree_and_leaves_nothing() -> Result<()> {
         for folder in ["jobs", "probes"] {
             assert_eq!(fs::read_dir(sandbox.pactify_home().join(folder))?.count(), 0, "{folder} is empty again");
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn only_jobs_that_may_reach_the_network_do() -> Result<()> {
+    let steps = json!([{"shell": "echo x > probe.txt"}, {"message": "Done."}]);
+    let stage = codex::Stage::playing(&steps)?;
+    let target = format!("http://127.0.0.1:{}", stage.provider.port());
+    let file = stage.sandbox.config_home().join("pactify/config.toml");
+    let text = fs::read_to_string(&file)?;
+    let aim = |target: &str, more: &str| fs::write(&file, format!("{text}{more}[doctor]\nnetwork = {target:?}\n"));
+    aim(&target, "")?;
+    let probe =
+        || -> Result<Value> { Ok(serde_json::from_str(&doctor(&stage.sandbox, &["codex", "--probe"])?.stdout)?) };
+    let told = probe()?;
+    for (id, says) in [
+        ("probe.codex.write", "wrote in a write job"),
+        ("probe.codex.readOnly", "wrote nothing"),
+        ("probe.codex.write.network", "write jobs of codex reach http://127.0.0.1:"),
+        ("probe.codex.readOnly.network", "read-only jobs of codex don't reach"),
+        ("probe.codex.sessions", "nothing was added"),
+    ] {
+        let finding = named(&told, id).first().copied().with_context(|| format!("no {id}: {told:#}"))?;
+        assert_eq!(finding["severity"], "ok", "{finding:#}");
+        ensure!(finding["title"].to_string().contains(says), "{finding:#}");
+    }
+
+    // Nobody is there: nothing is known, and nothing is said to be in order.
+    let (_holder, port) = codex::refusing_port()?;
+    aim(&format!("http://127.0.0.1:{port}"), "")?;
+    let told = probe()?;
+    for id in ["probe.codex.write.network", "probe.codex.readOnly.network"] {
+        assert_eq!(named(&told, id)[0]["severity"], "warning", "{told:#}");
+    }
+    Ok(())
+}
+
+#[test]
+fn logins_are_seen_without_asking_anybody_and_settings_that_make_no_job_are_named() -> Result<()> {
+    for agent in [Agent::Kimi, Agent::Opencode] {
+        let mut stage = agents::Stage::playing(agent, &json!([{"message": "unreachable"}]))?;
+        let name = agent.name();
+        let look = |stage: &agents::Stage| -> Result<Value> {
+            Ok(serde_json::from_str(&doctor(&stage.sandbox, &[name])?.stdout)?)
+        };
+        let harness = |told: &Value| named(told, &format!("harness.{name}"))[0]["title"].to_string();
+        // A key: in kimi's own configuration, or in the variable that the person names.
+        let told = look(&stage)?;
+        ensure!(!harness(&told).contains("not logged in"), "{told:#}");
+        assert_eq!(named(&told, &format!("settings.{name}"))[0]["severity"], "ok", "{told:#}");
+
+        // Nothing to log in with.
+        let own = stage.sandbox.home().join(".kimi-code");
+        let login = if agent == Agent::Kimi {
+            fs::write(own.join("config.toml"), "")?;
+            own.join("credentials/kimi-code.json")
+        } else {
+            stage.sandbox.set("GATEWAY_KEY", "");
+            stage.sandbox.home().join(".local/share/opencode/auth.json")
+        };
+        let told = look(&stage)?;
+        ensure!(harness(&told).contains("not logged in"), "{told:#}");
+        assert_eq!(named(&told, &format!("login.{name}")), Vec::<&Value>::new());
+
+        // A login of its own, and what is left of one.
+        let folder = login.parent().context("no folder")?;
+        fs::create_dir_all(folder)?;
+        for (contents, is_in) in
+            [(r#"{"x":{"type":"oauth","refresh":"r","access":"a"}}"#, true), (r#"{"x":{"access":""}}"#, false)]
+        {
+            fs::write(&login, contents)?;
+            let told = look(&stage)?;
+            assert_eq!(!harness(&told).contains("not logged in"), is_in, "{told:#}");
+            let finding = named(&told, &format!("login.{name}"))[0].clone();
+            assert_eq!(finding["severity"], "ok", "{finding:#}");
+            ensure!(folder.starts_with(&own) || finding["title"].to_string().contains("auth.json"), "{finding:#}");
+        }
+        // One that a job could not refresh: what stands there is no file, or no directory, of logins.
+        if agent == Agent::Kimi {
+            fs::remove_dir_all(folder)?;
+            fs::write(folder, "")?;
+        } else {
+            fs::remove_file(&login)?;
+            fs::create_dir(&login)?;
+        }
+        let told = look(&stage)?;
+        let finding = named(&told, &format!("login.{name}"))[0];
+        assert_eq!(finding["severity"], "warning", "{finding:#}");
+        ensure!(finding["next"].to_string().contains("writable"), "{finding:#}");
+
+        // What no job would be started with.
+        let file = stage.sandbox.config_home().join("pactify/config.toml");
+        let text = fs::read_to_string(&file)?;
+        let locked = if agent == Agent::Kimi { "hooks" } else { "permission" };
+        fs::write(&file, format!("{text}[harnesses.{name}.config.{locked}]\nx = 1\n"))?;
+        let told = look(&stage)?;
+        let finding = named(&told, &format!("settings.{name}"))[0];
+        assert_eq!(
+            (&finding["severity"], &finding["detail"]),
+            (&json!("error"), &json!("invalidConfig")),
+            "{finding:#}"
+        );
+        ensure!(finding["title"].to_string().contains(&format!("`{locked}`")), "{finding:#}");
     }
     Ok(())
 }

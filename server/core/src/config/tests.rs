@@ -154,6 +154,7 @@ fn mistakes_are_named() {
         ("[repositories.here]\nsetup = \"x\"", "here is not absolute"),
         ("[repositories.\"/r\"]\nsetup = \"a\\u0007\"", "cannot be seen"),
         ("[defaults]\nlfs = \"some\"", "some"),
+        ("[doctor]\nnetwork = \"example.com\"", "[doctor] network"),
     ] {
         let failure = Settings::parse(text).unwrap_err();
         assert!(failure.message.contains(named), "{text}: {}", failure.message);

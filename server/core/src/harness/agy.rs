@@ -11,7 +11,8 @@ mod settings;
 mod verdict;
 
 use super::{
-    Driver, Harness, HarnessName, Launch, LinkKind, Plan, PlannedFile, PlannedLink, Request, Stdin, VendorKeys,
+    Driver, Harness, HarnessName, Launch, LinkKind, LoginPlace, Plan, PlannedFile, PlannedLink, Request, SeenLogins,
+    Stdin, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -70,6 +71,23 @@ impl Harness for Agy {
 
     fn home_folder(&self) -> Option<&'static str> {
         Some(HOME_FOLDER)
+    }
+
+    fn login_places(&self) -> &'static [LoginPlace] {
+        &[LoginPlace { path: LOGIN, kind: LinkKind::ReplacedFile }]
+    }
+
+    /// Without a file the login may be in a keyring, which only agy can open.
+    fn is_logged_in(&self, seen: &SeenLogins<'_>) -> Option<bool> {
+        (seen.has_login() || seen.has_any(["GEMINI_API_KEY"])).then_some(true)
+    }
+
+    fn session_places(&self) -> &'static [&'static str] {
+        &["antigravity-cli/conversations"]
+    }
+
+    fn repository_instructions(&self) -> &'static [&'static str] {
+        &["GEMINI.md", ".agents"]
     }
 
     fn vendor_keys(&self) -> VendorKeys {

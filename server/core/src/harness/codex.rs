@@ -12,8 +12,8 @@ mod stderr;
 use std::time::Duration;
 
 use super::{
-    Driver, Harness, HarnessName, Launch, LinkKind, Plan, PlannedFile, PlannedLink, Preflight, Request, Resume, Stdin,
-    VendorKeys,
+    Confined, Driver, Harness, HarnessName, HarnessSettings, Launch, LinkKind, LoginPlace, Plan, PlannedFile,
+    PlannedLink, Preflight, Request, Resume, SeenLogins, Stdin, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::job::event::ExitRecord;
@@ -91,8 +91,42 @@ impl Harness for Codex {
         Some(HOME_FOLDER)
     }
 
+    fn repository_instructions(&self) -> &'static [&'static str] {
+        // In a project that is called untrusted, nothing else of it is read: neither settings nor `AGENTS.md`.
+        &[".agents/skills", ".codex/skills"]
+    }
+
     fn login_probe(&self) -> Option<&'static [&'static str]> {
         Some(&["login", "status"])
+    }
+
+    fn login_places(&self) -> &'static [LoginPlace] {
+        &[LoginPlace { path: "auth.json", kind: LinkKind::ReplacedFile }]
+    }
+
+    /// Only of a provider of the person's own, which its login is nothing to.
+    fn is_logged_in(&self, seen: &SeenLogins<'_>) -> Option<bool> {
+        let provider = config::provider(&seen.settings.config);
+        let needs_key = !provider.uses_login && !provider.variables.is_empty();
+        needs_key.then(|| provider.variables.iter().all(|name| (seen.is_set)(name)))
+    }
+
+    fn session_places(&self) -> &'static [&'static str] {
+        &["sessions", "archived_sessions"]
+    }
+
+    fn confined(&self, settings: &HarnessSettings, access: Access) -> Option<Confined> {
+        let allowed = settings.config.get("sandbox_workspace_write").and_then(|table| table.get("network_access"));
+        let network = access == Access::Write && allowed.and_then(toml::Value::as_bool).unwrap_or(true);
+        let args = [
+            "sandbox",
+            "-c",
+            &format!("sandbox_mode=\"{}\"", sandbox_mode(access)),
+            "-c",
+            &format!("sandbox_workspace_write.network_access={network}"),
+            "--",
+        ];
+        Some(Confined { args: args.map(str::to_owned).to_vec(), network })
     }
 
     fn vendor_keys(&self) -> VendorKeys {
@@ -105,10 +139,7 @@ fn launch(request: &Request<'_>, tree: &AbsPath, access: Access, network: bool) 
     let places = request.places;
     let tree_text = utf8(tree)?;
     let config = config::generate(config::Job { request, tree: tree_text, access, network })?;
-    let mode = match access {
-        Access::Write => "workspace-write",
-        Access::ReadOnly => "read-only",
-    };
+    let mode = sandbox_mode(access);
     let mut keep_env = request.settings.environment.clone();
     for variable in &config.provider.variables {
         if !keep_env.contains(variable) {
@@ -133,6 +164,13 @@ fn launch(request: &Request<'_>, tree: &AbsPath, access: Access, network: bool) 
         // Mount points of the sandbox; a killed codex leaves them behind, empty.
         leftovers: [".agents", ".aws", ".codex"].map(str::to_owned).to_vec(),
     })
+}
+
+fn sandbox_mode(access: Access) -> &'static str {
+    match access {
+        Access::Write => "workspace-write",
+        Access::ReadOnly => "read-only",
+    }
 }
 
 /// `-` as the prompt makes codex read standard input to its end. A resume takes the flags of `exec` only before the

@@ -9,8 +9,8 @@ mod records;
 
 use super::acp::AcpDriver;
 use super::{
-    Driver, Harness, HarnessName, Interpreter, Launch, LinkKind, Plan, PlannedFile, PlannedLink, Request, Stdin,
-    VendorKeys,
+    Driver, Harness, HarnessName, Interpreter, Launch, LinkKind, LoginPlace, Plan, PlannedFile, PlannedLink, Request,
+    SeenLogins, Stdin, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -91,6 +91,21 @@ impl Harness for Kimi {
 
     fn repository_instructions(&self) -> &'static [&'static str] {
         &["AGENTS.md", ".kimi-code/AGENTS.md", ".kimi-code/agents", ".kimi-code/skills", ".agents/skills"]
+    }
+
+    fn login_places(&self) -> &'static [LoginPlace] {
+        &[
+            LoginPlace { path: "credentials", kind: LinkKind::Directory },
+            LoginPlace { path: "oauth", kind: LinkKind::Locks },
+        ]
+    }
+
+    fn is_logged_in(&self, seen: &SeenLogins<'_>) -> Option<bool> {
+        config::is_logged_in(seen)
+    }
+
+    fn session_places(&self) -> &'static [&'static str] {
+        &["sessions", "session_index.jsonl"]
     }
 
     fn vendor_keys(&self) -> VendorKeys {

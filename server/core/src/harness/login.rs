@@ -37,6 +37,39 @@ pub enum LinkKind {
     Locks,
 }
 
+/// Where a harness keeps logins of the person, as jobs are led to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoginPlace {
+    /// The way from where the person keeps the harness's state.
+    pub path: &'static str,
+    /// What is there.
+    pub kind: LinkKind,
+}
+
+/// What can be seen of logins without asking a provider.
+pub struct SeenLogins<'a> {
+    /// What each login file that is there is worth.
+    pub worth: &'a [LoginWorth],
+    /// The person's own configuration of the harness ([`super::Harness::person_config`]), where there is one.
+    pub person_config: Option<&'a str>,
+    /// The person's settings in pactify's configuration.
+    pub settings: &'a super::HarnessSettings,
+    /// Whether a variable that the harness would be given is set.
+    pub is_set: &'a dyn Fn(&str) -> bool,
+}
+
+impl SeenLogins<'_> {
+    /// Whether anybody may be logged in with one of the files. One that is not understood counts: it may be of a newer kind.
+    pub fn has_login(&self) -> bool {
+        self.worth.iter().any(|worth| *worth != LoginWorth::Tombstone)
+    }
+
+    /// Whether one of these variables is set.
+    pub fn has_any<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
+        names.into_iter().any(|name| (self.is_set)(name))
+    }
+}
+
 /// A login of a harness that pactify keeps itself, because the person's own cannot be linked (opencode 2.x has it in a
 /// database). Made by running the harness's own command, with the person at the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,8 @@ mod launcher;
 
 use super::acp::AcpDriver;
 use super::{
-    Driver, Harness, HarnessName, Launch, LinkKind, Plan, PlannedFile, PlannedLink, Request, Stdin, VendorKeys,
+    Driver, Harness, HarnessName, Launch, LinkKind, LoginPlace, Plan, PlannedFile, PlannedLink, Request, SeenLogins,
+    Stdin, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -79,6 +80,18 @@ impl Harness for Opencode {
 
     fn private_files(&self) -> &'static [&'static str] {
         &["config/opencode/opencode.json"]
+    }
+
+    fn login_places(&self) -> &'static [LoginPlace] {
+        &[LoginPlace { path: "opencode/auth.json", kind: LinkKind::WrittenFile }]
+    }
+
+    fn is_logged_in(&self, seen: &SeenLogins<'_>) -> Option<bool> {
+        config::is_logged_in(seen, self.vendor_keys())
+    }
+
+    fn session_places(&self) -> &'static [&'static str] {
+        &["opencode/opencode.db", "opencode/opencode.db-wal", "opencode/storage"]
     }
 
     fn vendor_keys(&self) -> VendorKeys {

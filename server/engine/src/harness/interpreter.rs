@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use pactify_core::harness::{Harness, HarnessSettings, Interpreter};
 use pactify_core::{AbsPath, Failure, FailureCode, display};
 
-use super::{Program, probe};
+use super::{Asked, Program, probe, root};
 use crate::env::Env;
 
 /// Where version managers keep Node.js, below the person's home; `*` is one version.
@@ -64,7 +64,8 @@ fn told(candidate: &AbsPath, version: Option<&str>) -> String {
 
 fn version(env: &Env, harness: &dyn Harness, settings: &HarnessSettings, candidate: &AbsPath) -> Option<String> {
     let program = Program { executable: candidate.clone(), interpreter: None };
-    let output = probe(env, harness, settings, &[], &program, &["--version"], Vec::new()).ok()?;
+    let asked = Asked { directory: root().ok()?, keys: &[], arguments: &["--version"], home: Vec::new() };
+    let output = probe(env, harness, settings, &program, asked).ok()?;
     let said = String::from_utf8_lossy(&output.stdout.bytes).trim().to_owned();
     (output.success() && !said.is_empty()).then_some(said)
 }

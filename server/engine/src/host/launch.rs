@@ -126,7 +126,7 @@ fn make_link(link: &PlannedLink, roots: &[&AbsPath]) -> Result<(), LaunchError> 
 }
 
 /// Whether the harness can refresh what is there, in its own way.
-fn can_be_refreshed(target: &Path, kind: LinkKind) -> bool {
+pub(crate) fn can_be_refreshed(target: &Path, kind: LinkKind) -> bool {
     let Ok(resolved) = target.canonicalize() else { return false };
     let is = |kind: fn(&std::fs::FileType) -> bool| resolved.metadata().is_ok_and(|found| kind(&found.file_type()));
     let writable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();

@@ -234,7 +234,8 @@ async fn recorded(host: &mut Host, running: Running, version: Option<String>) ->
     Ok(running)
 }
 
-fn own_config(harness: &dyn Harness, places: &Places) -> Result<Option<String>, Failure> {
+/// The person's own configuration of the harness, from where they keep it.
+pub(crate) fn own_config(harness: &dyn Harness, places: &Places) -> Result<Option<String>, Failure> {
     let beside = || Some(places.user_home.as_ref()?.join(harness.home_folder()?));
     let state = places.person_state.clone().or_else(beside);
     private::person_config(harness, state.as_ref()).map_err(|error| {

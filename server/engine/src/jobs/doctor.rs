@@ -1,9 +1,12 @@
 //! Looking at everything that jobs depend on, and saying what to do about it.
 //!
 //! Nothing here talks to a provider or changes anything, [`probe`] apart, which is done when a person asks. Each check is a function; adding one is one line. What is seen
-//! means is decided by [`pactify_core::doctor`]. [`home`] looks at `PACTIFY_HOME` and at what jobs left there.
+//! means is decided by [`pactify_core::doctor`]. [`home`] looks at `PACTIFY_HOME` and at what jobs left there, [`person`] at
+//! what a person has of a harness's own: logins, settings, sessions.
 
 mod home;
+mod network;
+mod person;
 mod probe;
 
 use std::collections::BTreeSet;
@@ -86,14 +89,14 @@ impl Jobs {
             .into_iter()
             .map(|(harness, own)| {
                 let view = self.look_at(&*harness, &own);
-                (harness, view)
+                (harness, own, view)
             })
             .collect();
         let recent = self.recent_harnesses();
         let is_there = |view: &HarnessView| view.executable.is_some();
-        let any = looked.iter().any(|(_, view)| is_there(view));
+        let any = looked.iter().any(|(.., view)| is_there(view));
         let mut findings = Vec::new();
-        for (harness, view) in &looked {
+        for (harness, own, view) in &looked {
             let name = harness.name();
             let asked_for = wanted == Some(name.as_str());
             if wanted.is_some() && !asked_for {
@@ -101,19 +104,25 @@ impl Jobs {
             }
             let is_default = name == settings.harness && (is_there(view) || !any);
             let used = asked_for || is_default || settings.configures(&name) || recent.contains(&name);
-            findings.push(doctor::harness(&**harness, view, if used { Usage::Used } else { Usage::Unused }));
-            if live && used && view.failure.is_none() {
-                findings.extend(self.probe(&**harness));
+            let usage = if used { Usage::Used } else { Usage::Unused };
+            findings.push(doctor::harness(&**harness, view, usage));
+            if view.failure.is_some() {
+                continue;
+            }
+            findings.extend(self.check_settings(&**harness, own, view, usage));
+            findings.extend(person::check_logins(self.env(), &**harness));
+            if live && used {
+                findings.extend(self.probe(&**harness, own, &settings.network));
             }
         }
         if !any && wanted.is_none() {
             let hints: Vec<_> =
-                looked.iter().map(|(harness, view)| (view.name.as_str(), harness.install_hint())).collect();
+                looked.iter().map(|(harness, _, view)| (view.name.as_str(), harness.install_hint())).collect();
             findings.push(doctor::none_installed(hints));
         } else if wanted.is_none()
-            && let Some((_, view)) =
-                looked.iter().find(|(harness, view)| harness.name() == settings.harness && !is_there(view))
-            && let Some((other, _)) = looked.iter().find(|(_, view)| is_there(view))
+            && let Some((.., view)) =
+                looked.iter().find(|(harness, _, view)| harness.name() == settings.harness && !is_there(view))
+            && let Some((other, ..)) = looked.iter().find(|(.., view)| is_there(view))
         {
             let title = format!("jobs go to {} when nobody names a harness, and it is not installed", view.name);
             findings.push(warning("harness", title, format!("set [defaults] harness = \"{}\"", other.name())));
@@ -146,7 +155,10 @@ impl Jobs {
         let looked = harness::find(self.env(), harness, settings, None).and_then(|Found { program, env, .. }| {
             view.executable = Some(program.executable.to_string());
             view.version = harness::version(&env, harness, settings, &program)?;
-            view.logged_in = harness::logged_in(&env, harness, settings, &program)?;
+            view.logged_in = match person::is_logged_in(&env, harness, settings) {
+                None => harness::logged_in(&env, harness, settings, &program)?,
+                seen => seen,
+            };
             Ok(())
         });
         view.failure = looked.err();

@@ -94,7 +94,8 @@ fn codex_works_in_a_home_of_the_job_and_leaves_the_persons_alone() -> Result<()>
     let persons = stage.sandbox.home().join(".codex");
     let job = editor.delegate("Work.", &json!({}))?;
     assert_eq!(editor.until(&job, "finished")?["outcome"], "succeeded");
-    assert_eq!(editor.run("harnesses", &json!({}))?["harnesses"][0]["loggedIn"], false);
+    let told = editor.run("harnesses", &json!({}))?;
+    assert_eq!(told["harnesses"][0]["loggedIn"], true, "with the key of the gateway");
     assert!(!persons.exists(), "codex made itself a home");
     assert!(stage.job(&job).join("home/sessions").is_dir(), "the session is in the job's own home");
     assert!(!stage.job(&job).join("home/auth.json").is_symlink(), "there is no login to lead to");

@@ -7,7 +7,7 @@
 
 use toml::{Table, Value};
 
-use super::super::Request;
+use super::super::{Request, SeenLogins};
 use crate::job::access::Access;
 use crate::{Failure, FailureCode, redact};
 
@@ -56,6 +56,19 @@ pub(super) fn render(request: &Request<'_>, access: Access) -> Result<String, Fa
 pub(super) fn secrets(request: &Request<'_>) -> Vec<String> {
     let own = request.person_config.and_then(|own| own.parse::<Table>().ok()).unwrap_or_default();
     redact::secrets_in(&own)
+}
+
+/// Whether somebody is logged in: by one of kimi's own logins, or by a key where it looks for keys. A provider that has
+/// neither may need none, which only it knows.
+pub(super) fn is_logged_in(seen: &SeenLogins<'_>) -> Option<bool> {
+    let own = seen.person_config.and_then(|own| own.parse::<Table>().ok()).unwrap_or_default();
+    let providers = || own.get("providers").and_then(Value::as_table).into_iter().flat_map(Table::values);
+    let has_key = |provider: &Value| provider.get("api_key").and_then(Value::as_str).is_some_and(|key| !key.is_empty());
+    if seen.has_login() || seen.has_any(["KIMI_MODEL_API_KEY"]) || providers().any(has_key) {
+        return Some(true);
+    }
+    // Those that kimi logs in to itself name where it keeps the login.
+    providers().all(|provider| provider.get("oauth").is_some()).then_some(false)
 }
 
 /// Names below which providers keep what one logs in with.

@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::Request;
+use super::super::{Request, SeenLogins, VendorKeys};
 use super::TESTED_VERSION;
 use crate::job::access::Access;
 use crate::permission::Policy;
@@ -70,6 +70,21 @@ pub(super) fn generate(request: &Request<'_>, access: Access) -> Result<Config, 
     collect_variables(&wanted, &mut variables);
     let text = serde_json::to_string_pretty(&config).map_err(|error| Failure::internal(error.to_string()))?;
     Ok(Config { text, variables })
+}
+
+/// Whether somebody is logged in: by opencode's own login, or by a key in a variable. A provider without one, and
+/// opencode's own free models, may need none.
+pub(super) fn is_logged_in(seen: &SeenLogins<'_>, keys: VendorKeys) -> Option<bool> {
+    let own = serde_json::to_value(&seen.settings.config).unwrap_or_default();
+    let mut variables = Vec::new();
+    collect_variables(&own, &mut variables);
+    let named = variables.iter().map(String::as_str).chain(keys.names().iter().copied());
+    if seen.has_login() || seen.has_any(named) {
+        return Some(true);
+    }
+    let is_free = seen.settings.model.as_deref().is_some_and(|model| model.starts_with("opencode/"));
+    let may_need_none = is_free || own.get("provider").is_some() && variables.is_empty();
+    (!may_need_none).then_some(false)
 }
 
 /// What the agent may do: everything, or what the person says yes to, or reading. Where somebody is asked there are no

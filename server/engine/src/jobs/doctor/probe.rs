@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use pactify_core::doctor::{Probed, failed, probe};
-use pactify_core::harness::Harness;
+use pactify_core::doctor::{Address, Probed, failed, probe, sessions};
+use pactify_core::harness::{Harness, HarnessSettings};
 use pactify_core::job::access::Access;
 use pactify_core::job::state::SeenState;
 use pactify_core::protocol::{BriefSource, DelegateParams, Finding, JobDetail, PruneParams, view};
 use pactify_core::{AbsPath, Failure, JobId};
 
 use super::super::Jobs;
+use super::person;
 use crate::causes::with_causes;
 use crate::git;
 use crate::store::{Area, StoreError};
@@ -28,8 +29,18 @@ const MARGIN: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 impl Jobs {
-    /// Whether `harness` writes in a write job, and does not in a read-only one.
-    pub(super) fn probe(&self, harness: &dyn Harness) -> Vec<Finding> {
+    /// Whether `harness` writes in a write job, and does not in a read-only one; who reaches the network; and whether the
+    /// sessions of all that stayed out of the person's.
+    pub(super) fn probe(&self, harness: &dyn Harness, settings: &HarnessSettings, target: &Address) -> Vec<Finding> {
+        let before = person::sessions(self.env(), harness);
+        let mut findings = self.probe_access(harness);
+        let stayed = before.map(|before| person::sessions(self.env(), harness) == Some(before));
+        findings.push(sessions(harness.name().as_str(), stayed));
+        findings.extend(self.probe_network(harness, settings, target));
+        findings
+    }
+
+    fn probe_access(&self, harness: &dyn Harness) -> Vec<Finding> {
         let name = harness.name();
         let probes = harness.modes().iter().map(|&access| match self.probe_in(harness, access) {
             Ok(job) => {

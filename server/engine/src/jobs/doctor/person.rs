@@ -1,0 +1,163 @@
+//! What a person has of a harness's own: whether somebody is logged in, whether jobs could refresh that login, whether the
+//! settings make a job, and which sessions there are. Nothing here asks a provider, or starts the harness.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use pactify_core::brief::Brief;
+use pactify_core::doctor::{self, Usage};
+use pactify_core::harness::{Harness, HarnessSettings, LinkKind, LoginWorth, Places, Request, SeenLogins};
+use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
+use pactify_core::permission::Policy;
+use pactify_core::protocol::{Finding, HarnessView};
+use pactify_core::{AbsPath, Failure, JobId};
+
+use super::super::Jobs;
+use crate::env::Env;
+use crate::harness::{self, Found};
+use crate::host;
+
+/// The longest login that is read, in bytes. (Those measured have some kilobytes.)
+const LOGIN_MAX: u64 = 1 << 20;
+
+/// How many files of one directory of logins are looked at.
+const LOGINS: usize = 32;
+
+/// How many files of sessions are compared.
+const SESSIONS: usize = 20_000;
+
+/// Whether somebody is logged in, as far as that shows without asking anybody.
+pub(super) fn is_logged_in(env: &Env, harness: &dyn Harness, settings: &HarnessSettings) -> Option<bool> {
+    let places = places(env, harness, env.directories().home());
+    let person_config = host::own_config(harness, &places).ok().flatten();
+    let files = state(env, harness).map(|state| login_files(harness, &state)).unwrap_or_default();
+    let worth: Vec<LoginWorth> = files.iter().filter_map(|file| Some(harness.judge_login(&read(file)?))).collect();
+    let is_set = |name: &str| env.variable(name).is_some();
+    let seen = SeenLogins { worth: &worth, person_config: person_config.as_deref(), settings, is_set: &is_set };
+    harness.is_logged_in(&seen)
+}
+
+/// Whether each login that is there could be refreshed by a job that is led to it.
+pub(super) fn check_logins(env: &Env, harness: &dyn Harness) -> Vec<Finding> {
+    let Some(state) = state(env, harness) else { return Vec::new() };
+    let logins = harness.login_places().iter().filter(|place| place.kind != LinkKind::Locks);
+    let found = logins.filter_map(|place| {
+        let path = state.as_path().join(place.path);
+        let is_there = path.symlink_metadata().is_ok();
+        let can = || host::can_be_refreshed(&path, place.kind);
+        is_there.then(|| doctor::login(harness.name().as_str(), &path.display().to_string(), can()))
+    });
+    found.collect()
+}
+
+/// The sessions that are the person's own, with their sizes and times; `None` where jobs add to them.
+pub(super) fn sessions(env: &Env, harness: &dyn Harness) -> Option<BTreeMap<PathBuf, (u64, Option<SystemTime>)>> {
+    if harness.session_places().is_empty() {
+        return None;
+    }
+    let state = state(env, harness)?;
+    let mut waiting: Vec<PathBuf> = harness.session_places().iter().map(|place| state.as_path().join(place)).collect();
+    let mut found = BTreeMap::new();
+    while let Some(path) = waiting.pop() {
+        let Ok(described) = path.symlink_metadata() else { continue };
+        if described.is_dir() {
+            waiting.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+        } else if found.len() < SESSIONS {
+            found.insert(path, (described.len(), described.modified().ok()));
+        }
+    }
+    Some(found)
+}
+
+impl Jobs {
+    /// Whether the settings make a job in each access mode; nothing is written or started for it.
+    pub(super) fn check_settings(
+        &self,
+        harness: &dyn Harness,
+        settings: &HarnessSettings,
+        view: &HarnessView,
+        usage: Usage,
+    ) -> Option<Finding> {
+        let planned = self.plan_each_mode(harness, settings, view);
+        Some(doctor::settings(harness.name().as_str(), planned, usage))
+    }
+
+    fn plan_each_mode(
+        &self,
+        harness: &dyn Harness,
+        settings: &HarnessSettings,
+        view: &HarnessView,
+    ) -> Result<(), Failure> {
+        let internal = |error: String| Failure::internal(error);
+        let Found { program, env, .. } = harness::find(self.env(), harness, settings, None)?;
+        let places = places(&env, harness, self.store().home());
+        let person_config = host::own_config(harness, &places)?;
+        // Whatever a job is called and told makes no difference to a plan.
+        let job: JobId = "20000101-000000-aaaaaa".parse().map_err(|_| internal("no id".to_owned()))?;
+        let brief = Brief::new("Nothing.").map_err(|error| internal(error.to_string()))?;
+        let request = Request {
+            job: &job,
+            brief: &brief,
+            executable: &program.executable,
+            interpreter: program.interpreter.as_ref(),
+            settings,
+            model: settings.model.as_deref(),
+            permissions: Policy::Allow,
+            places: &places,
+            resume: None,
+            person_config: person_config.as_deref(),
+            nonce: "0",
+            version: view.version.as_deref(),
+        };
+        for access in harness.modes() {
+            let tree = places.tree.clone();
+            match access {
+                Access::Write => drop(harness.plan_write(&request, WriteGrant { tree, network: true })?),
+                Access::ReadOnly => drop(harness.plan_read_only(&request, ReadGrant { tree })?),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The places of a job that there is not.
+fn places(env: &Env, harness: &dyn Harness, below: &AbsPath) -> Places {
+    let person_state = harness.home_variable().and_then(|name| AbsPath::new(env.variable(name)?).ok());
+    Places {
+        tree: below.join("tree"),
+        home: below.join("home"),
+        tmp: below.join("tmp"),
+        user_home: Some(env.directories().home().clone()),
+        person_state,
+        kept: below.join("kept"),
+    }
+}
+
+fn state(env: &Env, harness: &dyn Harness) -> Option<AbsPath> {
+    harness::person_state(env, harness)
+}
+
+/// The login files that are there.
+fn login_files(harness: &dyn Harness, state: &AbsPath) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for place in harness.login_places() {
+        let path = state.as_path().join(place.path);
+        match place.kind {
+            LinkKind::WrittenFile | LinkKind::ReplacedFile => files.push(path),
+            LinkKind::Directory => {
+                let below = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+                files.extend(below.take(LOGINS));
+            }
+            LinkKind::Locks => {}
+        }
+    }
+    files
+}
+
+/// A login; `None` where nothing is that could be one.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let described = std::fs::metadata(path).ok()?;
+    let is_one = described.is_file() && described.len() <= LOGIN_MAX;
+    is_one.then(|| std::fs::read(path).ok()).flatten()
+}
