@@ -124,6 +124,12 @@ pub fn probe(name: &str, probed: Probed<'_>) -> Finding {
     }
 }
 
+/// Whether commands run in the sandbox of a harness at all: one without is not started.
+pub fn sandbox(name: &str, confined: &Confined, works: bool) -> Finding {
+    let id = format!("sandbox.{name}");
+    if works { ok(&id, format!("{name}'s sandbox works here")) } else { failed(&id, &confined.failure) }
+}
+
 /// What its commands of each mode came to, that were told to reach an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -315,7 +321,7 @@ mod tests {
             (true, Reach::Unknown, Warning),
             (false, Reach::Unknown, Warning),
         ] {
-            let confined = Confined { args: Vec::new(), network };
+            let confined = Confined { args: Vec::new(), network, failure: Failure::internal("x") };
             let finding = super::network("codex", Access::ReadOnly, &confined, reach, &Address::default());
             assert_eq!(finding.severity, expected, "{finding:?}");
             assert_eq!(finding.id, "probe.codex.readOnly.network");

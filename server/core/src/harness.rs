@@ -205,6 +205,8 @@ pub struct Confined {
     pub args: Vec<String>,
     /// Whether the command is to reach the network.
     pub network: bool,
+    /// What it means that no command runs at all.
+    pub failure: Failure,
 }
 
 /// A program that runs others, such as Node.js.

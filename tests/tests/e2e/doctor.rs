@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use pactify_tests::agent::{Step, brief, write};
+use pactify_tests::agent::{self, Profile, Step, brief, write};
 use pactify_tests::editor::{Editor, configure, pid, use_scripted_agent};
+use pactify_tests::outside;
 use pactify_tests::rendezvous;
 use pactify_tests::running::Ended;
 use pactify_tests::sandbox::Sandbox;
@@ -74,6 +75,23 @@ fn a_live_probe_believes_the_tree_and_leaves_nothing() -> Result<()> {
         for folder in ["jobs", "probes"] {
             assert_eq!(fs::read_dir(sandbox.pactify_home().join(folder))?.count(), 0, "{folder} is empty again");
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_sandbox_that_does_not_work_is_an_error_before_any_job_is_refused() -> Result<()> {
+    for (has_sandbox, expected) in [(true, "ok"), (false, "error")] {
+        let sandbox = Sandbox::new()?;
+        let profile = Profile { has_sandbox, ..Profile::default() };
+        let codex = agent::install(&outside::program("scripted-agent")?, &sandbox.root().join("agent"), &profile)?;
+        configure(&sandbox, &format!("[harnesses.codex]\nexecutable = {:?}\n", codex.display().to_string()))?;
+        let ended = doctor(&sandbox, &[])?;
+        let told: Value = serde_json::from_str(&ended.stdout)?;
+        let finding = named(&told, "sandbox.codex").first().copied().with_context(|| format!("{told:#}"))?;
+        assert_eq!(finding["severity"], expected, "{finding:#}");
+        assert_eq!(ended.code(), i32::from(!has_sandbox));
+        ensure!(has_sandbox || finding["next"].to_string().contains("user namespaces"), "{finding:#}");
     }
     Ok(())
 }

@@ -126,7 +126,7 @@ impl Harness for Codex {
             &format!("sandbox_workspace_write.network_access={network}"),
             "--",
         ];
-        Some(Confined { args: args.map(str::to_owned).to_vec(), network })
+        Some(Confined { args: args.map(str::to_owned).to_vec(), network, failure: failure::no_sandbox() })
     }
 
     fn vendor_keys(&self) -> VendorKeys {

@@ -2,12 +2,12 @@
 //!
 //! Nothing here talks to a provider or changes anything, [`probe`] apart, which is done when a person asks. Each check is a function; adding one is one line. What is seen
 //! means is decided by [`pactify_core::doctor`]. [`home`] looks at `PACTIFY_HOME` and at what jobs left there, [`person`] at
-//! what a person has of a harness's own: logins, settings, sessions.
+//! what a person has of a harness's own: logins, settings, sessions; [`sandbox`] at whether its commands can run.
 
 mod home;
-mod network;
 mod person;
 mod probe;
+mod sandbox;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -111,6 +111,9 @@ impl Jobs {
             }
             findings.extend(self.check_settings(&**harness, own, view, usage));
             findings.extend(person::check_logins(self.env(), &**harness));
+            if used {
+                findings.extend(self.check_sandbox(&**harness, own));
+            }
             if live && used {
                 findings.extend(self.probe(&**harness, own, &settings.network));
             }

@@ -1,11 +1,12 @@
-//! Which jobs reach the network: tried with a command in the harness's own sandbox, without a model. Only when a person asks.
+//! A harness's own sandbox, tried with a command and without a model: whether it works, and, when a person asks, which jobs
+//! reach the network.
 
 use std::time::Duration;
 
-use pactify_core::AbsPath;
 use pactify_core::doctor::{self, Address, Reach, failed};
-use pactify_core::harness::{Harness, HarnessSettings};
+use pactify_core::harness::{Confined, Harness, HarnessSettings};
 use pactify_core::protocol::Finding;
+use pactify_core::{AbsPath, Failure};
 
 use super::super::Jobs;
 use crate::harness::{self, Found};
@@ -19,6 +20,29 @@ const CONNECT: &str = "exec 3<>\"/dev/tcp/$1/$2\"";
 const CONNECTING: Duration = Duration::from_secs(20);
 
 impl Jobs {
+    /// Whether a command runs in the sandbox, as is looked before each job.
+    pub(super) fn check_sandbox(&self, harness: &dyn Harness, settings: &HarnessSettings) -> Option<Finding> {
+        // One mode stands for all: what keeps the one from working keeps the others.
+        let confined = harness.modes().iter().find_map(|&access| harness.confined(settings, access))?;
+        let name = harness.name();
+        Some(match self.runs_confined(harness, settings, &confined, &["true"]) {
+            Ok(works) => doctor::sandbox(name.as_str(), &confined, works),
+            Err(failure) => failed(&format!("sandbox.{name}"), &failure),
+        })
+    }
+
+    fn runs_confined(
+        &self,
+        harness: &dyn Harness,
+        settings: &HarnessSettings,
+        confined: &Confined,
+        command: &[&str],
+    ) -> Result<bool, Failure> {
+        let Found { program, env, .. } = harness::find(self.env(), harness, settings, None)?;
+        let arguments: Vec<&str> = confined.args.iter().map(String::as_str).chain(command.iter().copied()).collect();
+        harness::run_confined(&env, harness, settings, &program, &arguments)
+    }
+
     pub(super) fn probe_network(
         &self,
         harness: &dyn Harness,
@@ -40,19 +64,12 @@ impl Jobs {
         let command = [shown.as_str(), "-c", CONNECT, "connect", target.host(), &port];
         let is_reached = self.reaches(&shell, &command[1..]);
         let tried = modes.into_iter().map(|(access, confined)| {
-            let reach = if is_reached {
-                let arguments: Vec<&str> = confined.args.iter().map(String::as_str).chain(command).collect();
-                let Found { program, env, .. } = match harness::find(self.env(), harness, settings, None) {
-                    Ok(found) => found,
-                    Err(failure) => return failed(&format!("probe.{name}.network"), &failure),
-                };
-                match harness::run_confined(&env, harness, settings, &program, &arguments) {
-                    Ok(true) => Reach::Reached,
-                    Ok(false) => Reach::Denied,
-                    Err(failure) => return failed(&format!("probe.{name}.network"), &failure),
-                }
-            } else {
-                Reach::Unknown
+            let tried = is_reached.then(|| self.runs_confined(harness, settings, &confined, &command)).transpose();
+            let reach = match tried {
+                Ok(None) => Reach::Unknown,
+                Ok(Some(true)) => Reach::Reached,
+                Ok(Some(false)) => Reach::Denied,
+                Err(failure) => return failed(&format!("probe.{name}.network"), &failure),
             };
             doctor::network(name.as_str(), access, &confined, reach, target)
         });
