@@ -201,7 +201,7 @@ macro_rules! rows {
             }
 
             #[test]
-            fn a_cancel_during_a_command_leaves_no_process() -> Result<()> {
+            fn a_cancel_during_a_command_leaves_no_process_and_a_session_that_goes_on() -> Result<()> {
                 cancels(&$row)
             }
 
@@ -284,11 +284,10 @@ fn only_reads(row: &dyn Row) -> Result<()> {
 }
 
 fn cancels(row: &dyn Row) -> Result<()> {
-    let stage = row.stage(&Play::Turns(vec![vec![
-        Act::Write("half.txt", "half\n"),
-        Act::Shell("touch started; sleep 3001"),
-        Act::Say("unreachable while the command runs"),
-    ]]))?;
+    let stage = row.stage(&Play::Turns(vec![
+        vec![Act::Write("half.txt", "half\n"), Act::Shell("touch started; sleep 3001")],
+        vec![Act::Say("Went on.")],
+    ]))?;
     let repository = stage.repository()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     let job = stage.delegate(&mut editor, &json!({}))?;
@@ -301,6 +300,12 @@ fn cancels(row: &dyn Row) -> Result<()> {
     assert_eq!((&status["outcome"], &status["error"]), (&json!("cancelled"), &Value::Null), "{status:#}");
     let left = left_of(&job);
     assert!(left.is_empty(), "{left:?}");
+
+    // What was taken back is no failure of the session.
+    editor.run("resume", &json!({"jobId": job, "message": stage.brief(1)}))?;
+    let again = stage.finished(&mut editor, &job)?;
+    assert_eq!((&again["outcome"], &again["attempt"]), (&json!("succeeded"), &json!(2)), "{again:#}");
+    assert_eq!((&again["finalMessage"], &again["session"]), (&json!("Went on."), &status["session"]), "{again:#}");
     editor.apply(&job)?;
     assert_eq!(repository.read("half.txt")?, "half\n", "what was done before is captured");
     Ok(())
