@@ -1,10 +1,15 @@
-//! kimi and opencode, from outside: what they plan. How they are understood is the ACP driver's, and tested with it; what
-//! their records and logs are worth is tested beside the code that reads them.
+//! kimi and opencode, from outside: what they plan, who is logged in with them, which model a session has. How they are
+//! understood is the ACP driver's, and tested with it; what their records and logs are worth is tested beside the code that
+//! reads them.
 
 #![expect(clippy::unwrap_used, reason = "a test whose set-up fails has failed")]
 
+#[path = "agents/logins.rs"]
+mod logins;
 #[path = "agents/plan.rs"]
 mod plan;
 #[expect(dead_code, reason = "it is codex's, too")]
 #[path = "codex/request.rs"]
 mod request;
+#[path = "agents/session.rs"]
+mod session;

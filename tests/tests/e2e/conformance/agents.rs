@@ -67,6 +67,7 @@ impl Row for Agent {
                 let key = format!("Bearer {KEY}");
                 assert_eq!(asked.headers.get("authorization"), Some(&key), "it is there to be found");
                 assert!(asked.body.to_string().contains(BRIEFS[0]));
+                assert!(!status["notices"].to_string().contains("was asked for"), "the model is the one: {status:#}");
                 privacy::assert_kept_nowhere(&stage.sandbox, job)
             }
             Case::OnlyReads => {

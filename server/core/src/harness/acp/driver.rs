@@ -201,7 +201,13 @@ impl AcpDriver {
             }
             model = Some(wanted.to_owned());
         }
+        let other = self.plan.model.as_deref().zip(model.as_deref()).filter(|(wanted, actual)| wanted != actual);
+        let other = other.map(|(wanted, actual)| {
+            let note = format!("{wanted} was asked for, and {} uses {actual}", self.dialect.agent());
+            self.notices.once("model-differs", &note)
+        });
         let mut steps = vec![Step::Record(Known::SessionStarted { session, model })];
+        steps.extend(other.unwrap_or_default());
         steps.extend(self.choose());
         steps
     }
