@@ -14,12 +14,15 @@ const OAUTH: &str = "[providers.\"managed:kimi-code\"]\noauth = { key = \"oauth/
 const KEYED: &str = "[harnesses.opencode.config.provider.g]\noptions = { apiKey = \"{env:GATEWAY_KEY}\" }\n";
 const LOCAL: &str = "[harnesses.opencode.config.provider.g]\noptions = { baseURL = \"http://127.0.0.1:1\" }\n";
 
+/// A harness, pactify's configuration, the harness's own, what its logins are worth, which variables are set; and what follows.
+type Case<'a> = (&'a dyn Harness, &'a str, &'a str, &'a [LoginWorth], &'a [&'a str], Option<bool>);
+
 #[test]
 fn a_login_is_seen_where_its_harness_looks_for_one() {
     use LoginWorth::{Good, Tombstone, Unknown};
     let agy = registry::built_in(&"agy".parse().unwrap()).unwrap();
     let (yes, no, unknown) = (Some(true), Some(false), None);
-    let cases: [(&dyn Harness, &str, &str, &[LoginWorth], &[&str], Option<bool>); 21] = [
+    let cases: [Case<'_>; 21] = [
         // With a provider of the person's own; otherwise codex itself is asked.
         (&Codex, GATEWAY, "", &[], &["GATEWAY_KEY"], yes),
         (&Codex, GATEWAY, "", &[Good], &[], no),
