@@ -15,4 +15,5 @@ pub mod provider;
 pub mod rendezvous;
 pub mod running;
 pub mod sandbox;
+pub mod terminal;
 pub mod tools;

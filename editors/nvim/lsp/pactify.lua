@@ -1,2 +1,2 @@
 -- For `vim.lsp.enable('pactify')`, Neovim 0.11 and later.
-return require('pactify.config').server()
+return require('pactify.client').server()

@@ -125,6 +125,8 @@ export type ChangeKind =
 export interface ClientOptions {
   /** Whether the client wants `pactify/job/event` and `pactify/job/changed`. */
   events?: boolean;
+  /** Whether the client wants `pactify/job/changed` alone: a job can have thousands of events a second. */
+  changes?: boolean;
   /**
    * Whether the server says by `window/showMessage` how a job ended: true when absent. A client that says it in its own
    * way turns it off.
@@ -344,6 +346,8 @@ export interface EventView {
   attempt: number;
   /** The event as it is recorded, tagged by `type` (`docs/protocol.md`). */
   event: unknown;
+  /** The event in one line for people, in the result of `pactify.events`; absent where only programs care. */
+  text?: string;
 }
 
 /** Argument of `pactify.events`. */
@@ -666,6 +670,8 @@ export interface JobEventParams {
   attempt: number;
   /** The event as it is recorded, tagged by `type` (`docs/protocol.md`). */
   event: unknown;
+  /** The event in one line for people, in the result of `pactify.events`; absent where only programs care. */
+  text?: string;
 }
 
 /** Result of `pactify.status` without one: newest first. */

@@ -1,7 +1,7 @@
-//! The thin clients in their real editors: Neovim, and VS Code's extension host and user interface.
+//! The thin client of VS Code in the real editor: its extension host and its user interface. [`super::neovim`] has Neovim's.
 //!
-//! The editors run the server of this build, with the scripted agent as codex. What is done in them is written in
-//! their own languages, in `tests/editors/`; here is only the stage. Each step there has a time limit of its own, and
+//! The editor runs the server of this build, with the scripted agent as codex. What is done in it is written in
+//! its own language, in `tests/editors/`; here is only the stage. Each step there has a time limit of its own, and
 //! pictures (of a failure, too) are kept in `target/tmp/pictures`.
 
 use std::path::{Path, PathBuf};
@@ -32,23 +32,6 @@ fn tests(path: &str) -> PathBuf {
 fn succeeds(command: Command) -> Result<()> {
     let ended = Running::start(command, b"")?.wait(PATIENCE)?;
     ended.success().map(drop)
-}
-
-#[test]
-fn neovim_delegates_previews_applies_and_cancels() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("sample")?;
-    repository.fill()?;
-    let briefs = sandbox.root().join("briefs");
-    std::fs::create_dir(&briefs)?;
-    let server = json!([outside::program("pactify-lsp")?.display().to_string(), "--stdio"]);
-
-    let mut nvim = sandbox.command(Tool::Nvim.find()?);
-    nvim.arg("--clean").arg("--cmd").arg(format!("set rtp^={}", clients().join("nvim").display()));
-    nvim.arg("--cmd").arg(format!("let g:pactify = {}", json!({"cmd": server})));
-    nvim.arg("-l").arg(tests("nvim/flow.lua")).env("PACTIFY_FLOW", &briefs).current_dir(repository.path());
-    succeeds(nvim)
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod instructions;
 mod kit;
 mod limits;
 mod logins;
+mod neovim;
 mod outside;
 mod own;
 mod permissions;

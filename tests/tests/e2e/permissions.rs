@@ -38,13 +38,13 @@ while IFS= read -r line; do
 done
 "#;
 
-struct Stage {
-    sandbox: Sandbox,
+pub(crate) struct Stage {
+    pub(crate) sandbox: Sandbox,
     answers: PathBuf,
 }
 
 impl Stage {
-    fn new(requests: u32, answer_seconds: u64) -> Result<Self> {
+    pub(crate) fn new(requests: u32, answer_seconds: u64) -> Result<Self> {
         let sandbox = Sandbox::new()?;
         let (script, answers) = (sandbox.root().join("asker.sh"), sandbox.root().join("answers"));
         std::fs::write(&script, AGENT)?;
@@ -59,7 +59,7 @@ impl Stage {
         Ok(Self { sandbox, answers })
     }
 
-    fn repository(&self) -> Result<Repository<'_>> {
+    pub(crate) fn repository(&self) -> Result<Repository<'_>> {
         let repository = self.sandbox.repository("one")?;
         repository.fill()?;
         Ok(repository)

@@ -1,184 +1,157 @@
 -- Apply: exactly what was shown goes into the checkout, all of what was chosen or nothing. The server checks and
 -- writes; here the person is asked, helped with unsaved buffers, and shown the new text.
 
+local buffers = require('pactify.buffers')
 local client = require('pactify.client')
-local protocol = require('pactify.protocol')
+local preview = require('pactify.preview')
+local request = require('pactify.protocol').request
+local ui = require('pactify.ui')
 
 local M = {}
 
 --- More paths than this are counted in a question, not named; the preview names them.
 local most_paths = 20
 
----@param file pactify.PathName
----@return pactify.PathName
-local function name(file)
-  return { path = file.path, pathBytes = file.pathBytes }
-end
-
----@param heading string
----@param files pactify.FileChange[]
 local function listed(heading, files)
-  if #files == 0 then
-    return ''
-  end
-  local lines = { '', heading }
+  if #files == 0 then return {} end
+  local lines = { heading }
   for index = 1, math.min(#files, most_paths) do
     table.insert(lines, '  ' .. files[index].path)
   end
-  if #files > most_paths then
-    table.insert(lines, ('  … and %d more, first in the preview'):format(#files - most_paths))
-  end
-  return '\n' .. table.concat(lines, '\n')
+  local more = #files - most_paths
+  return vim.list_extend(lines, { more > 0 and ('  … and %d more, first in the preview'):format(more) or '' })
 end
 
---- Asks what to apply.
----@param job pactify.JobSummary
----@param preview pactify.Preview
----@return table? choice `select` and `confirmSensitive` of the parameters.
-local function choose(job, preview)
-  local special, ordinary, refused = {}, {}, {}
-  for _, file in ipairs(preview.files) do
-    local is_special = file.tier == 'sensitive' or (file.new and file.new.mode == 'symlink')
-    table.insert(file.refused and refused or is_special and special or ordinary, file)
-  end
-  local possible = vim.list_extend(vim.deepcopy(special), ordinary)
-  if #possible == 0 then
-    vim.notify('pactify: nothing of this result can be applied', vim.log.levels.ERROR)
-    return
-  end
-  local question = ('Apply %d of %d files of "%s"?'):format(#possible, #preview.files, job.title)
-    .. listed('These act by themselves once they are in your checkout, or are links:', special)
-    .. listed('These can never be applied and are left out:', refused)
-  local buttons = #special == 0 and '&Apply\n&Nothing' or '&All, these too\n&Without these\n&Nothing'
-  local answer = vim.fn.confirm(question, buttons, #special == 0 and 2 or 3, 'Warning')
-  if answer == 1 then
-    local select = #refused > 0 and vim.tbl_map(name, possible) or nil
-    return { select = select, confirmSensitive = vim.tbl_map(name, special) }
-  elseif answer == 2 and #special > 0 and #ordinary > 0 then
-    return { select = vim.tbl_map(name, ordinary) }
-  end
-end
+local function is_special(file) return file.tier == 'sensitive' or file.new ~= nil and file.new.mode == 'symlink' end
 
----@param root string
----@param file pactify.PathName
----@return integer? buffer Loaded, with this file.
-local function buffer_of(root, file)
-  local buffer = vim.fn.bufnr('^' .. vim.fn.escape(vim.fs.joinpath(root, file.path), '*?[{\\') .. '$')
-  return buffer > 0 and vim.api.nvim_buf_is_loaded(buffer) and buffer or nil
-end
-
---- Shows the new text in buffers that hold no text of their own.
----@param root string
----@param files pactify.PathName[]
-local function reload(root, files)
-  for _, file in ipairs(files) do
-    local buffer = buffer_of(root, file)
-    if buffer and not vim.bo[buffer].modified then
-      local before = vim.bo[buffer].autoread
-      vim.bo[buffer].autoread = true
-      vim.cmd.checktime(buffer)
-      vim.bo[buffer].autoread = before
-    end
+--- Offers to write what stands in the way, then goes on.
+local function save(root, data, go_on)
+  local unsaved = {}
+  for _, conflict in ipairs(data.conflicts or {}) do
+    local buffer = buffers.of_file(root, conflict)
+    table.insert(unsaved, buffer and vim.bo[buffer].modified and buffer or nil)
   end
-end
-
---- Offers to write what stands in the way; true if it is written.
----@param root string
----@param conflicts pactify.Conflict[]
-local function save(root, conflicts)
-  local buffers = {}
-  for _, conflict in ipairs(conflicts) do
-    local buffer = buffer_of(root, conflict)
-    if buffer and vim.bo[buffer].modified then
-      table.insert(buffers, buffer)
-    end
-  end
+  local function tell() client.tell(data, root) end
   -- Otherwise another editor has them.
-  if #buffers == 0 then
-    return false
+  if #unsaved == 0 then return tell() end
+  local function write()
+    for _, buffer in ipairs(unsaved) do
+      vim.api.nvim_buf_call(buffer, vim.cmd.write)
+    end
+    go_on()
   end
-  local paths = vim.tbl_map(vim.api.nvim_buf_get_name, buffers)
-  local question = 'Nothing was applied yet. Write these buffers, then apply?\n  ' .. table.concat(paths, '\n  ')
-  if vim.fn.confirm(question, '&Write\n&Nothing', 2, 'Warning') ~= 1 then
-    return false
-  end
-  for _, buffer in ipairs(buffers) do
-    vim.api.nvim_buf_call(buffer, vim.cmd.write)
-  end
-  return true
+  local choices = { { 'Write them, then apply', write }, { 'Apply nothing', tell } }
+  local names = vim.tbl_map(vim.api.nvim_buf_get_name, unsaved)
+  ui.choose('Nothing was applied yet: buffers have unsaved text', choices, names)
+end
+
+local function are_merges(conflicts)
+  local function is_merge(conflict) return conflict.kind == 'mergeNotShown' end
+  return conflicts ~= nil and #conflicts > 0 and vim.iter(conflicts):all(is_merge)
 end
 
 --- Shows merges of the checkout's changes and the job's, and asks for them.
----@param job pactify.JobSummary
----@param merges pactify.Conflict[]
----@param wanted fun()
-local function confirm_merges(job, merges, wanted)
-  require('pactify.preview').merges(job, merges, function()
-    vim.cmd.redraw()
-    local question = ('Nothing was applied yet: you changed %d file(s) of it. Apply the merges shown?'):format(#merges)
-    if vim.fn.confirm(question, '&Apply\n&Nothing', 2, 'Warning') == 1 then
-      wanted()
+local function confirm_merges(job, merges, again)
+  preview.merges(job, merges, function(close)
+    local function apply()
+      close()
+      local function named(merge) return { path = merge.path, pathBytes = merge.pathBytes, object = merge.object } end
+      again({ confirmMerges = vim.tbl_map(named, merges) })
     end
+    vim.cmd.redraw()
+    local question = ('Nothing was applied yet: you changed %d file(s) of it'):format(#merges)
+    ui.choose(question, { { 'Apply the merges shown', apply }, { 'Apply nothing', close } })
   end)
 end
 
----@param conflicts? pactify.Conflict[]
-local function are_merges(conflicts)
-  return conflicts ~= nil
-    and #conflicts > 0
-    and vim.iter(conflicts):all(function(conflict)
-      return conflict.kind == 'mergeNotShown'
-    end)
+--- Asks about what changed in the person's git directory while the job ran.
+local function confirm_outside(job, again)
+  client.request(request.status, { jobId = job.id }, function(status)
+    local function line(change) return ('%s: %s %s'):format(change.weight, change.place, change.what) end
+    local function put_back()
+      client.request(request.restore_outside, { jobId = job.id }, function(restored)
+        for _, refused in ipairs(restored.refused) do
+          ui.complain(('not put back: %s: %s'):format(refused.place, refused.why))
+        end
+        again({})
+      end)
+    end
+    ui.choose('Your git directory changed while the job ran', {
+      { 'Put it back, then apply', put_back },
+      { 'Apply all the same', function() again({ confirmOutside = true }) end },
+      { 'Apply nothing' },
+    }, vim.tbl_map(line, status.job.outside or {}))
+  end)
 end
 
----@param job pactify.JobSummary
----@param params pactify.ApplyParams
 local function send(job, params)
   local root = vim.uri_to_fname(job.repository)
-  client.request(protocol.request.apply, params, function(applied)
+  client.request(request.apply, params, function(applied)
+    local merged = #applied.merged > 0 and (', %d of them merged'):format(#applied.merged) or ''
     local already = #applied.already > 0 and (' (%d had it already)'):format(#applied.already) or ''
-    vim.notify(('pactify: applied %d file(s)%s'):format(#applied.applied, already))
-    reload(root, applied.applied)
+    ui.say(('applied %d file(s)%s%s; :Pactify undo takes it back'):format(#applied.applied, merged, already))
+    preview.applied(job.id)
+    buffers.reload(root)
   end, function(data)
-    if are_merges(data.conflicts) then
-      confirm_merges(job, data.conflicts, function()
-        params.confirmMerges = vim.tbl_map(function(merge)
-          return { path = merge.path, pathBytes = merge.pathBytes, object = merge.object }
-        end, data.conflicts)
-        send(job, params)
-      end)
-    elseif data.code == 'unsavedBuffers' and save(root, data.conflicts or {}) then
-      send(job, params)
-    else
+    local function again(more) send(job, vim.tbl_extend('force', params, more)) end
+    -- After the answer was handled: a plain `vim.ui.select` blocks.
+    vim.schedule(function()
+      if are_merges(data.conflicts) then return confirm_merges(job, data.conflicts, again) end
+      if data.code == 'unsavedBuffers' then
+        return save(root, data, function() again({}) end)
+      end
+      if data.code == 'outsideNotConfirmed' then return confirm_outside(job, again) end
       client.tell(data, root)
-    end
+    end)
     return true
   end)
 end
 
 --- Applies what the preview showed; without one, shows it first.
 ---@param job pactify.JobSummary
-function M.start(job)
-  local preview = require('pactify.preview').shown[job.id]
-  if not preview then
-    return require('pactify.preview').open(job, function()
-      vim.notify('pactify: look at the changes, then apply them with `a` or :Pactify apply')
-    end)
+---@param only_accepted boolean
+function M.start(job, only_accepted)
+  local view = preview.views[job.id]
+  if not view then
+    return preview.open(job, function() ui.say('look at the changes, then apply them with :Pactify apply') end)
   end
-  local choice = choose(job, preview)
-  if choice then
-    local params = vim.tbl_extend('force', { jobId = job.id, changeSet = preview.changeSet }, choice)
-    send(job, params)
+  local accepted, parts = preview.selection(view, true)
+  if only_accepted and #accepted == 0 then
+    return ui.say('nothing is accepted; `a` in the preview accepts a change or a file')
   end
+  local choices = {}
+  local function offer(label, files, more)
+    local params = vim.tbl_extend('force', { jobId = job.id, changeSet = view.preview.changeSet }, more)
+    table.insert(choices, #files > 0 and { label:format(#files), function() send(job, params) end } or nil)
+  end
+  local what = parts > 0 and (', %d change(s) in files taken in part'):format(parts) or ''
+  offer('Apply what is accepted: %d file(s)' .. what, accepted, { select = accepted })
+  local files, rest = view.preview.files, preview.selection(view, false)
+  local special = vim.tbl_filter(is_special, files)
+  if not only_accepted then
+    local is_all = #rest == #files and vim.iter(rest):all(function(one) return not one.groups end)
+    local all = { confirmSensitive = #special > 0 and vim.tbl_map(preview.name, special) or nil }
+    local label = is_all and 'Apply all of it: %d file(s)' or 'Apply all that is not rejected: %d file(s)'
+    offer(label, rest, is_all and all or { select = rest })
+    local ordinary = vim.tbl_filter(function(file) return not is_special(file) and not file.refused end, files)
+    if is_all and #special > 0 then
+      offer('Apply %d file(s), without those', ordinary, { select = vim.tbl_map(preview.name, ordinary) })
+    end
+  end
+  if #choices == 0 then return ui.complain('nothing of this result can be applied; g? in the preview tells more') end
+  local detail = listed('These act by themselves once they are in your checkout, or are links:', special)
+  local refused = vim.tbl_filter(function(file) return file.refused end, files)
+  vim.list_extend(detail, listed('These can never be applied and are left out:', refused))
+  ui.choose(('Apply "%s"?'):format(job.title), vim.list_extend(choices, { { 'Apply nothing' } }), detail)
 end
 
 --- Takes the job's newest apply back.
----@param job pactify.JobSummary
 function M.undo(job)
   local root = vim.uri_to_fname(job.repository)
-  client.request(protocol.request.undo, { jobId = job.id }, function(undone)
-    vim.notify(('pactify: undone, %d file(s) are as before'):format(#undone.restored))
-    reload(root, undone.restored)
+  client.request(request.undo, { jobId = job.id }, function(undone)
+    ui.say(('undone, %d file(s) are as before'):format(#undone.restored))
+    buffers.reload(root)
+    preview.refresh(job.id)
   end, function(data)
     client.tell(data, root)
     return true

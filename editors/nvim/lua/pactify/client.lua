@@ -1,70 +1,149 @@
--- The language server: finding or starting it, asking it, and telling what it refused.
+-- The language server: finding or starting it, asking it, hearing it, and telling what it refused.
+
+local protocol = require('pactify.protocol')
+local ui = require('pactify.ui')
 
 local M = {}
 
---- Starts the server for a buffer in a git repository, or attaches the one that runs; Neovim before 0.11 needs this.
----@param buffer integer
----@return integer? client_id
-function M.attach(buffer)
-  local root = vim.fs.root(buffer, '.git')
-  if vim.bo[buffer].buftype ~= '' or not root then
-    return
+--- How long a server may take until it can be asked, in milliseconds.
+local start_patience = 15000
+--- A server that dies more often than this within so many seconds is not started again by itself.
+local most_restarts, restart_window = 3, 300
+
+--- When servers were started again after they had died.
+local restarts = {}
+
+--- Another editor may have applied, or undone: then files are others than the buffers show.
+local function changed(_, params, context)
+  local client = vim.lsp.get_client_by_id(context.client_id)
+  if params.state == 'finished' and client then require('pactify.buffers').reload(client.root_dir) end
+  for _, name in ipairs({ 'pactify.board', 'pactify.preview' }) do
+    if package.loaded[name] then package.loaded[name].refresh(params.jobId) end
   end
-  local config = vim.tbl_extend('force', require('pactify.config').server(), { root_dir = root })
-  return vim.lsp.start(config, { bufnr = buffer })
 end
+
+--- Says how a job ended, above all. Error is 1 in the protocol and 4 in Neovim.
+local function show_message(_, params) ui.say(params.message, 5 - params.type) end
+
+--- A question of a job's must not land in what the person is typing: it is announced, and answered when they want to.
+local function show_question(_, params)
+  ui.say(params.message .. ' · :Pactify answer', vim.log.levels.WARN)
+  return vim.NIL
+end
+
+local function on_exit(code, signal, id)
+  -- Once Neovim has let go of it.
+  vim.defer_fn(function()
+    require('pactify.progress').forget(id)
+    -- Somebody asked it to end.
+    if code == 0 and signal == 0 or vim.v.exiting ~= vim.NIL then return end
+    restarts = vim.tbl_filter(function(at) return os.time() - at < restart_window end, restarts)
+    if #restarts >= most_restarts then
+      return ui.complain('the server died again; your jobs go on. :Pactify restart starts it, :Pactify log tells more')
+    end
+    table.insert(restarts, os.time())
+    ui.say('the server died and is started again; your jobs go on', vim.log.levels.WARN)
+    M.attach_all()
+  end, 100)
+end
+
+--- The server as `vim.lsp.config` wants it.
+---@return vim.lsp.Config
+function M.server()
+  return {
+    name = 'pactify',
+    cmd = require('pactify.config').get().cmd,
+    root_markers = { '.git' },
+    workspace_required = true,
+    init_options = { pactify = { changes = true } },
+    handlers = {
+      ['window/showMessage'] = show_message,
+      ['window/showMessageRequest'] = show_question,
+      [protocol.notification.changed] = changed,
+    },
+    on_exit = on_exit,
+  }
+end
+
+--- Whether there is a server to start.
+function M.is_installed() return vim.fn.executable(require('pactify.config').get().cmd[1]) == 1 end
+
+local function start(root, options)
+  -- Neovim would complain about it in every buffer; commands and :checkhealth do, when they are asked.
+  if not M.is_installed() then return end
+  local chosen = vim.lsp.config and vim.lsp.config['pactify'] or M.server()
+  return vim.lsp.start(vim.tbl_extend('force', chosen, { root_dir = root }), options)
+end
+
+--- Starts the server for a buffer in a git repository, or attaches the one that runs.
+function M.attach(buffer)
+  local is_file = vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == ''
+  local root = is_file and vim.fs.root(buffer, '.git')
+  if root and #vim.lsp.get_clients({ name = 'pactify', bufnr = buffer }) == 0 then start(root, { bufnr = buffer }) end
+end
+
+--- The same for all buffers.
+function M.attach_all() vim.iter(vim.api.nvim_list_bufs()):each(M.attach) end
+
+--- The repository that a command is about: the current buffer's, else the working folder's.
+function M.root() return vim.fs.root(0, '.git') or vim.fs.root(vim.fn.getcwd(), '.git') end
 
 --- The server of the current buffer's repository, else of the working folder's, else any that runs.
 ---@return vim.lsp.Client?
 function M.get()
   local here = vim.lsp.get_clients({ name = 'pactify', bufnr = 0 })[1]
-  if here then
-    return here
-  end
-  local root = vim.fs.root(0, '.git') or vim.fs.root(vim.fn.getcwd(), '.git')
+  if here then return here end
+  local root = M.root()
   local running = vim.lsp.get_clients({ name = 'pactify' })
-  for _, client in ipairs(running) do
-    if client.root_dir == root then
-      return client
-    end
+  local same = vim.iter(running):find(function(client) return client.root_dir == root end)
+  if same or not root then return same or running[1] end
+  local id = start(root, { attach = false })
+  return id and vim.lsp.get_client_by_id(id)
+end
+
+--- The repository of the server that is asked now, as the wire names it.
+---@return string?
+function M.repository()
+  local client = M.get()
+  return client and client.root_dir and vim.uri_from_fname(client.root_dir)
+end
+
+local function when_ready(client, patience, act)
+  if client.initialized or patience <= 0 or client.is_stopped and client:is_stopped() then
+    return act(client.initialized == true)
   end
-  if root then
-    local config = vim.tbl_extend('force', require('pactify.config').server(), { root_dir = root })
-    local id = vim.lsp.start(config, { attach = false })
-    return id and vim.lsp.get_client_by_id(id)
-  end
-  return running[1]
+  vim.defer_fn(function() when_ready(client, patience - 20, act) end, 20)
 end
 
 --- Asks the server; `done` gets the answer. A refusal is shown, unless `refused` takes it.
 ---@param method string
 ---@param params table
----@param done fun(result: any)
+---@param done? fun(result: any)
 ---@param refused? fun(data: pactify.ErrorData): boolean Whether it took care of the refusal.
 function M.request(method, params, done, refused)
+  local function refuse(data)
+    if not (refused and refused(data)) then M.tell(data) end
+  end
+  local function broken(code, message, next)
+    refuse({ code = code, message = message, next = next or 'run :checkhealth pactify' })
+  end
   local client = M.get()
+  if not M.is_installed() then return broken('internal', 'pactify-lsp is not installed') end
   if not client then
-    return M.tell({
-      code = 'noRepository',
-      message = 'there is no git repository here',
-      next = 'open a file in one, or change the working folder',
-    })
+    return broken('noRepository', 'there is no git repository here', 'open a file in one, or change the working folder')
   end
   local function answered(err, result)
-    if not err then
-      return done(result)
-    end
-    local data = type(err.data) == 'table' and err.data
-      or { code = err.code, message = err.message, next = 'run :checkhealth pactify' }
-    if not (refused and refused(data)) then
-      M.tell(data)
-    end
+    if not err then return done and done(result) end
+    if type(err.data) == 'table' then return refuse(err.data) end
+    broken(err.code, err.message)
   end
-  if vim.fn.has('nvim-0.11') == 1 then
-    client:request(method, params, answered)
-  else
-    client.request(method, params, answered)
-  end
+  when_ready(client, start_patience, function(is_ready)
+    local function send()
+      if vim.fn.has('nvim-0.11') == 1 then return client:request(method, params, answered) end
+      return client.request(method, params, answered)
+    end
+    if not (is_ready and send()) then broken('internal', 'the server does not run') end
+  end)
 end
 
 --- Waits for an answer, for completion and health; nil if there is none in time.
@@ -73,15 +152,11 @@ end
 ---@param patience integer Milliseconds.
 function M.ask(method, params, patience)
   local answer
-  M.request(method, params, function(result)
-    answer = result
-  end, function()
+  M.request(method, params, function(result) answer = result end, function()
     answer = false
     return true
   end)
-  vim.wait(patience, function()
-    return answer ~= nil
-  end, 10)
+  vim.wait(patience, function() return answer ~= nil end, 10)
   return answer or nil
 end
 
@@ -89,15 +164,33 @@ end
 ---@param data pactify.ErrorData
 ---@param root? string The checkout that the paths are in.
 function M.tell(data, root)
-  vim.notify(('pactify: %s (%s)\n%s'):format(data.message, data.code, data.next), vim.log.levels.ERROR)
+  ui.complain(('%s (%s)\n%s'):format(data.message, data.code, data.next))
   if data.conflicts and #data.conflicts > 0 then
-    local items = vim.tbl_map(function(conflict)
-      local filename = root and vim.fs.joinpath(root, conflict.path)
-      return { filename = filename, text = ('%s: %s'):format(conflict.path, conflict.detail) }
-    end, data.conflicts)
+    local function item(conflict)
+      local file = root and vim.fs.joinpath(root, conflict.path)
+      return { filename = file, text = ('%s: %s'):format(conflict.path, conflict.detail) }
+    end
+    local items = vim.tbl_map(item, data.conflicts)
     vim.fn.setqflist({}, ' ', { title = 'pactify: ' .. data.message, items = items })
     vim.cmd('botright copen')
   end
+end
+
+--- Ends the servers and starts them again. Jobs don't notice.
+function M.restart()
+  restarts = {}
+  for _, client in ipairs(vim.lsp.get_clients({ name = 'pactify' })) do
+    -- Neovim 0.10 calls it without itself.
+    client.stop(vim.fn.has('nvim-0.11') == 1 and client or nil)
+  end
+  local function begin(patience)
+    if patience > 0 and #vim.lsp.get_clients({ name = 'pactify' }) > 0 then
+      return vim.defer_fn(function() begin(patience - 50) end, 50)
+    end
+    M.attach_all()
+    if M.get() then ui.say('the server was started again; your jobs go on') end
+  end
+  begin(start_patience)
 end
 
 return M

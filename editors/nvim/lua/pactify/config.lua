@@ -3,32 +3,38 @@
 local M = {}
 
 ---@class pactify.Config
----@field cmd? string[] The server and its arguments.
----@field enable? boolean Whether the server starts for every buffer in a git repository.
+---@field cmd string[] The server and its arguments.
+---@field enable boolean Whether the server starts for every buffer in a git repository.
 
----@return pactify.Config
+---@type pactify.Config
+local defaults = { cmd = { 'pactify-lsp', '--stdio' }, enable = true }
+local wanted = { cmd = 'a list of strings: a program and its arguments', enable = 'true or false' }
+
+local function fits(name, value)
+  if name == 'enable' then return type(value) == 'boolean' end
+  local is_list = type(value) == 'table' and vim.islist(value) and #value > 0
+  return is_list and vim.iter(value):all(function(word) return type(word) == 'string' and word ~= '' end)
+end
+
+--- What holds, and what is wrong with `vim.g.pactify`, one sentence each; that counts as absent.
+---@return pactify.Config, string[] problems
 function M.get()
-  local chosen = vim.g.pactify or {}
-  assert(type(chosen) == 'table', 'vim.g.pactify is not a table')
-  return vim.tbl_extend('force', { cmd = { 'pactify-lsp', '--stdio' }, enable = true }, chosen)
-end
-
---- Hands on what the server says (how a job ended, above all) like everything else here.
----@param params lsp.ShowMessageParams
-local function show_message(_, params)
-  -- Error is 1 in the protocol and 4 in Neovim.
-  vim.notify('pactify: ' .. params.message, 5 - params.type)
-end
-
---- The server as `vim.lsp.config` wants it.
-function M.server()
-  return {
-    name = 'pactify',
-    cmd = M.get().cmd,
-    root_markers = { '.git' },
-    workspace_required = true,
-    handlers = { ['window/showMessage'] = show_message },
-  }
+  local config, problems, chosen = vim.deepcopy(defaults), {}, vim.g.pactify or {}
+  if type(chosen) ~= 'table' then
+    return config, { ('vim.g.pactify is a %s; it has to be a table'):format(type(chosen)) }
+  end
+  for name, value in vim.spairs(chosen) do
+    if not wanted[name] then
+      local known = table.concat(vim.fn.sort(vim.tbl_keys(wanted)), ', ')
+      table.insert(problems, ('vim.g.pactify.%s is not known; there are %s'):format(name, known))
+    elseif fits(name, value) then
+      config[name] = value
+    else
+      local found = vim.inspect(value, { newline = ' ', indent = '' })
+      table.insert(problems, ('vim.g.pactify.%s is %s; it has to be %s'):format(name, found, wanted[name]))
+    end
+  end
+  return config, problems
 end
 
 return M

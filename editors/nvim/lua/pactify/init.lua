@@ -1,77 +1,64 @@
--- `:Pactify <verb> …`: what each verb does, and how the command line completes.
-
-local protocol = require('pactify.protocol')
+-- `:Pactify <name> …`: what each name does, and how the command line completes.
 
 local M = {}
 
----@alias pactify.Verb fun(arguments: string, call: table)
-
----@type table<string, pactify.Verb>
-local verbs = {
+--- What is not about one job; the rest is in `pactify.jobs`.
+---@type table<string, fun(arguments: string, call: vim.api.keyset.create_user_command.command_args)>
+local commands = {
   delegate = function(arguments, call)
     local lines = call.range > 0 and { call.line1, call.line2 } or nil
-    require('pactify.delegate').start(arguments, lines)
+    require('pactify.compose').delegate(arguments, lines)
   end,
-  jobs = function()
-    require('pactify.jobs').pick()
-  end,
-  preview = function(id)
-    require('pactify.jobs').with(id, 'preview', require('pactify.preview').open)
-  end,
-  apply = function(id)
-    require('pactify.jobs').with(id, 'apply', require('pactify.apply').start)
-  end,
-  undo = function(id)
-    require('pactify.jobs').with(id, 'undo', require('pactify.apply').undo)
-  end,
-  cancel = function(id)
-    require('pactify.jobs').with(id, 'cancel', require('pactify.jobs').cancel)
-  end,
+  fix = function() require('pactify.compose').fix() end,
+  jobs = function(arguments) require('pactify.board').open(arguments == 'all') end,
+  accept = function() require('pactify.preview').mark('accepted') end,
+  reject = function() require('pactify.preview').mark('rejected') end,
+  comment = function(_, call) require('pactify.preview').comment(call.line1, call.line2) end,
+  doctor = function() vim.cmd('checkhealth pactify') end,
+  restart = function() require('pactify.client').restart() end,
 }
 
---- Runs `:Pactify`.
-function M.run(call)
-  local verb, arguments = call.args:match('^(%S*)%s*(.-)%s*$')
-  if verbs[verb] then
-    return verbs[verb](arguments, call)
-  end
-  local known = table.concat(vim.fn.sort(vim.tbl_keys(verbs)), ', ')
-  vim.notify(('pactify: %q is not a verb; use one of %s'):format(verb, known), vim.log.levels.ERROR)
+--- Every name that `:Pactify` takes.
+function M.names()
+  local actions = vim.tbl_map(function(action) return action.name end, require('pactify.jobs').actions)
+  return vim.fn.sort(vim.list_extend(actions, vim.tbl_keys(commands)))
 end
 
---- Completes verbs, then job ids.
+--- Runs `:Pactify`.
+---@param call vim.api.keyset.create_user_command.command_args
+function M.run(call)
+  local name, arguments = call.args:match('^(%S*)%s*(.-)%s*$')
+  name = name == '' and 'jobs' or name
+  if commands[name] then return commands[name](arguments, call) end
+  local jobs, action = require('pactify.jobs'), require('pactify.jobs').named(name)
+  if action then
+    local id, rest = arguments:match('^(%S*)%s*(.*)$')
+    if id == '' then id = require('pactify.preview').job_here() or require('pactify.board').job_here() or '' end
+    return jobs.act(action, id, rest)
+  end
+  local known = table.concat(M.names(), ', ')
+  require('pactify.ui').complain(('%q is no command; use one of %s'):format(name, known))
+end
+
+local function starting_with(start, words)
+  return vim.tbl_filter(function(word) return vim.startswith(word, start) end, words)
+end
+
+--- Completes names, then the ids of jobs that fit.
 ---@param line string The command line up to the cursor.
 ---@return string[]
 function M.complete(line)
-  local verb, rest = line:match('Pactify%s+(%S+)%s+(%S*)$')
-  if not verb then
-    local start = line:match('Pactify%s+(%S*)$') or ''
-    return M.starting_with(start, vim.fn.sort(vim.tbl_keys(verbs)))
-  end
-  local jobs = require('pactify.jobs')
-  local fits = jobs.fits[verb]
-  if not fits then
-    return {}
-  end
-  local list = require('pactify.client').ask(protocol.request.status, jobs.here(verb), 1000)
-  local ids = vim.tbl_map(function(job)
-    return job.id
-  end, vim.tbl_filter(fits, list and list.jobs or {}))
-  return M.starting_with(rest, ids)
-end
-
----@param start string
----@param words string[]
-function M.starting_with(start, words)
-  return vim.tbl_filter(function(word)
-    return vim.startswith(word, start)
-  end, words)
+  local name, rest = line:match('Pactify%s+(%S+)%s+(%S*)$')
+  if not name then return starting_with(line:match('Pactify%s+(%S*)$') or '', M.names()) end
+  if name == 'jobs' then return starting_with(rest, { 'all' }) end
+  local jobs, action = require('pactify.jobs'), require('pactify.jobs').named(name)
+  if not action then return {} end
+  local list = require('pactify.client').ask(require('pactify.protocol').request.status, jobs.here(action.all), 1000)
+  local ids = vim.tbl_map(function(job) return job.id end, vim.tbl_filter(action.fits, list and list.jobs or {}))
+  return starting_with(rest, ids)
 end
 
 --- For a statusline: what the jobs of this Neovim's repositories do, or nothing.
----@return string
-function M.statusline()
-  return require('pactify.progress').statusline()
-end
+function M.statusline() return require('pactify.progress').statusline() end
 
 return M

@@ -1,155 +1,186 @@
--- The jobs of the current repository: listing them, choosing one, and what can be done with one.
+-- What can be done with a job, each under the name that `:Pactify` and the keys of `:Pactify jobs` use.
 
 local client = require('pactify.client')
-local protocol = require('pactify.protocol')
+local request = require('pactify.protocol').request
+local ui = require('pactify.ui')
 
 local M = {}
 
----@param job pactify.JobSummary
-local function is_over(job)
-  return job.state == 'finished' or job.state == 'lost'
+function M.is_over(job) return job.state == 'finished' or job.state == 'lost' end
+
+--- `3 files, +10 −2`, or nothing.
+---@param job {changes?: pactify.Totals}
+---@return string
+function M.counts(job)
+  local changes = job.changes
+  if not changes or changes.files == 0 then return '' end
+  local plural = changes.files == 1 and '' or 's'
+  return ('%d file%s, +%d −%d'):format(changes.files, plural, changes.added, changes.deleted)
 end
 
----@param job pactify.JobSummary
 local function has_result(job)
   local is_open = job.disposition == 'pending' or job.disposition == 'partlyApplied'
-  return is_over(job) and is_open and job.changes ~= nil and job.changes.files > 0
+  return M.is_over(job) and is_open and M.counts(job) ~= ''
 end
 
----@param job pactify.JobSummary
-local function is_applied(job)
-  return job.disposition == 'applied' or job.disposition == 'partlyApplied'
+local function is_kept(job) return M.is_over(job) and job.disposition ~= 'discarded' end
+
+local function is_applied(job) return job.disposition == 'applied' or job.disposition == 'partlyApplied' end
+
+--- Where a job stands, in a word or two.
+function M.standing(job)
+  local decided = job.disposition ~= 'pending' and job.disposition or nil
+  return ((decided or job.outcome or job.state):gsub('%u', ' %0'):lower())
 end
 
---- Which jobs a verb is for.
----@type table<string, fun(job: pactify.JobSummary): boolean>
-M.fits = {
-  preview = has_result,
-  apply = has_result,
-  undo = is_applied,
-  cancel = function(job)
-    return not is_over(job)
-  end,
-}
-
---- The parameters of a list of this repository's jobs: the undecided ones, unless the verb is for decided ones.
----@param verb string?
----@return pactify.StatusParams
-function M.here(verb)
-  local server = client.get()
-  local repository = server and server.root_dir and vim.uri_from_fname(server.root_dir)
-  return { repository = repository, all = verb == 'undo' }
+--- What it does now, or what it did.
+function M.activity(job)
+  if job.waiting then
+    local more = (job.waitingMore or 0) > 0 and (' (and %d more)'):format(job.waitingMore) or ''
+    return ('waits for you: %s%s'):format(job.waiting.title, more)
+  end
+  return not M.is_over(job) and job.activity or M.counts(job)
 end
 
----@param job pactify.JobSummary
 local function line(job)
-  local parts = { (job.outcome or job.state):gsub('%u', ' %0'):lower() }
-  if job.disposition ~= 'pending' then
-    table.insert(parts, (job.disposition:gsub('%u', ' %0'):lower()))
-  end
-  if not is_over(job) and job.activity then
-    table.insert(parts, job.activity)
-  elseif job.changes and job.changes.files > 0 then
-    table.insert(parts, M.counts(job.changes))
-  end
-  return ('%s: %s (%s)'):format(job.harness, job.title, table.concat(parts, ', '))
+  local doing = M.activity(job)
+  return ('%s: %s (%s)'):format(job.harness, job.title, M.standing(job) .. (doing ~= '' and ', ' .. doing or ''))
 end
 
---- `3 files, +10 −2`.
----@param changes pactify.Totals
-function M.counts(changes)
-  return ('%d file%s, +%d −%d'):format(
-    changes.files,
-    changes.files == 1 and '' or 's',
-    changes.added,
-    changes.deleted
-  )
+local function answer(job)
+  client.request(request.status, { jobId = job.id }, function(status)
+    local waiting = status.job.waiting
+    if not waiting then return ui.say('nothing is asked any more') end
+    local meanings =
+      { allow_once = 'Allow', allow_always = 'Always allow', reject_once = 'Deny', reject_always = 'Always deny' }
+    local choices = vim.tbl_map(function(option)
+      local params = { jobId = job.id, requestId = waiting.requestId, optionId = option.id }
+      -- What it means comes first: its name is the agent's to choose.
+      local label = ('%s: %s'):format(meanings[option.kind] or 'Other', option.name)
+      return { label, function() client.request(request.answer, params) end }
+    end, waiting.options)
+    ui.choose(('%s asks (%s): %s'):format(job.harness, job.title, waiting.title), choices)
+  end)
 end
 
---- Lets the person choose among the jobs that fit.
----@param prompt string
----@param fits fun(job: pactify.JobSummary): boolean
----@param done fun(job: pactify.JobSummary)
----@param verb string?
-local function choose(prompt, fits, done, verb)
-  client.request(protocol.request.status, M.here(verb), function(list)
-    local jobs = vim.tbl_filter(fits, list.jobs)
-    if #jobs == 0 then
-      return vim.notify('pactify: no job fits; :Pactify jobs shows all, :Pactify delegate starts one')
-    end
-    vim.ui.select(jobs, { prompt = prompt, kind = 'pactify', format_item = line }, function(job)
-      if job then
-        done(job)
+local function discard(job)
+  local function go()
+    client.request(request.discard, { jobId = job.id }, function() ui.say(('discarded "%s"'):format(job.title)) end)
+  end
+  local question = ('Discard what "%s" did? Its tree and its result are removed.'):format(job.title)
+  ui.choose(question, { { 'Discard it', go }, { 'Keep it' } })
+end
+
+local function retry(job)
+  local function same()
+    require('pactify.approve').request(
+      request.retry,
+      { jobId = job.id },
+      function(delegated) ui.say(('job %s is %s'):format(delegated.jobId, delegated.state)) end
+    )
+  end
+  local function other() require('pactify.compose').again(job) end
+  local choices = { { 'With the same brief', same }, { 'With another brief, harness or base …', other } }
+  ui.choose(('Retry "%s"'):format(job.title), choices)
+end
+
+local function resume(job, message)
+  if message == '' then return require('pactify.compose').message(job) end
+  require('pactify.compose').resume(job, message)
+end
+
+local function export(job)
+  local function as(form)
+    client.request(request.export, { jobId = job.id, as = form }, function(exported)
+      if exported.branch then return ui.say('made the branch ' .. exported.branch) end
+      vim.cmd.new()
+      vim.api.nvim_buf_set_lines(0, 0, -1, false, ui.lines(exported.patch))
+      vim.bo.filetype, vim.bo.modified = 'diff', false
+    end)
+  end
+  ui.choose(('Export "%s"'):format(job.title), {
+    { 'As a patch, in a buffer', function() as('patch') end },
+    { 'As a branch pactify/' .. job.id, function() as('branch') end },
+  })
+end
+
+local function worktree(job)
+  client.request(request.open_worktree, { jobId = job.id }, function(answered)
+    local path = vim.uri_to_fname(answered.worktree)
+    local function open() vim.cmd(('tabnew | tcd %s | edit .'):format(vim.fn.fnameescape(path))) end
+    ui.choose(
+      'What an agent left can run when tools of yours look at it',
+      { { 'Open ' .. path, open }, { 'Leave it' } }
+    )
+  end)
+end
+
+local function cancel(job) client.request(request.cancel, { jobId = job.id }) end
+
+--- Shows what a job was asked, did and said.
+local function log(job)
+  client.request(request.status, { jobId = job.id }, function(status)
+    client.request(request.events, { jobId = job.id, limit = 1000 }, function(list)
+      local detail, ending = status.job, status.job.ending ---@type pactify.JobDetail, pactify.Ending?
+      local did = {}
+      for _, event in ipairs(list.events) do
+        if event.text then table.insert(did, ('    %s  %s'):format(event.at:sub(12, 19), event.text)) end
       end
+      local ended = ending and ('%s; %s'):format(ending.what, ending.next) or M.standing(detail)
+      local parts = { { '# ' .. detail.title, '', ended }, detail.notices }
+      vim.list_extend(parts, { { '', '## What it was asked', '' }, ui.lines(detail.brief) })
+      vim.list_extend(parts, { { '', '## What it did', '' }, did })
+      vim.list_extend(parts, { { '', '## What it says', '' }, ui.lines(detail.finalMessage or '') })
+      ui.below('pactify://log/' .. job.id, vim.iter(parts):flatten():totable(), 'markdown')
     end)
   end)
 end
 
---- Does `act` with the job of this id; without one, with the one that the person chooses.
+--- `key` is its key in `:Pactify jobs`, `fits` the jobs that it is for, `all` whether decided ones may be among them.
+---@alias pactify.Action {name: string, key: string, fits: (fun(job): boolean), all: boolean, run: fun(job, rest: string)}
+
+local function define(name, key, fits, run, all)
+  return { name = name, key = key, fits = fits, run = run, all = all or false }
+end
+
+---@type pactify.Action[]
+M.actions = {
+  define('preview', 'p', has_result, function(job) require('pactify.preview').open(job) end),
+  define('apply', 'a', has_result, function(job) require('pactify.apply').start(job, false) end),
+  define('apply-selected', 'A', has_result, function(job) require('pactify.apply').start(job, true) end),
+  define('undo', 'u', is_applied, function(job) require('pactify.apply').undo(job) end, true),
+  define('answer', 'y', function(job) return job.waiting ~= nil end, answer),
+  define('cancel', 'c', function(job) return not M.is_over(job) end, cancel),
+  define('resume', 'r', is_kept, resume, true),
+  define('retry', 't', M.is_over, retry, true),
+  define('discard', 'D', is_kept, discard, true),
+  define('log', 'L', function() return true end, log, true),
+  define('worktree', 'w', is_kept, worktree, true),
+  define('export', 'e', is_kept, export, true),
+}
+
+function M.named(name)
+  return vim.iter(M.actions):find(function(action) return action.name == name end)
+end
+
+--- The parameters of a list of this repository's jobs.
+---@param all boolean? Decided ones, too.
+---@return pactify.StatusParams
+function M.here(all) return { repository = client.repository(), all = all or false, limit = 200 } end
+
+--- Does something with the job of this id; without one, with the one that the person chooses among those that fit.
+---@param action pactify.Action
 ---@param id string
----@param verb string
----@param act fun(job: pactify.JobSummary)
-function M.with(id, verb, act)
-  if id == '' then
-    return choose(('Pactify %s: '):format(verb), M.fits[verb], act, verb)
+---@param rest string What follows the id.
+function M.act(action, id, rest)
+  if id ~= '' then
+    return client.request(request.status, { jobId = id }, function(status) action.run(status.job, rest) end)
   end
-  client.request(protocol.request.status, { jobId = id }, function(status)
-    act(status.job)
-  end)
-end
-
----@param job pactify.JobSummary
-function M.cancel(job)
-  client.request(protocol.request.cancel, { jobId = job.id }, function() end)
-end
-
----@param job pactify.JobSummary
-local function tell(job)
-  client.request(protocol.request.status, { jobId = job.id }, function(status)
-    local ending = status.job.ending
-    if ending then
-      local level = ending.tone == 'bad' and vim.log.levels.ERROR or vim.log.levels.INFO
-      vim.notify(('%s: %s: %s\n%s'):format(job.harness, job.title, ending.what, ending.next), level)
-    end
-  end)
-end
-
----@param job pactify.JobSummary
-local function retry(job)
-  require('pactify.approve').request(protocol.request.retry, { jobId = job.id }, function() end)
-end
-
----@param job pactify.JobSummary
-local function discard(job)
-  local question = ('Discard what "%s" did? Its tree and its result are removed.'):format(job.title)
-  if vim.fn.confirm(question, '&Discard\n&Keep', 2, 'Warning') == 1 then
-    client.request(protocol.request.discard, { jobId = job.id }, function() end)
-  end
-end
-
---- Shows all jobs, then what can be done with the chosen one.
-function M.pick()
-  choose('Jobs: ', function()
-    return true
-  end, function(job)
-    local actions = vim.tbl_filter(function(action)
-      return action.fits(job)
-    end, {
-      { label = 'Preview', fits = has_result, run = require('pactify.preview').open },
-      { label = 'Apply', fits = has_result, run = require('pactify.apply').start },
-      { label = 'Undo the apply', fits = is_applied, run = require('pactify.apply').undo },
-      { label = 'Cancel', fits = M.fits.cancel, run = M.cancel },
-      { label = 'How it ended', fits = is_over, run = tell },
-      { label = 'Retry', fits = is_over, run = retry },
-      { label = 'Discard', fits = is_over, run = discard },
-    })
-    local function label(action)
-      return action.label
-    end
-    vim.ui.select(actions, { prompt = job.title .. ': ', format_item = label }, function(action)
-      if action then
-        action.run(job)
-      end
+  client.request(request.status, M.here(action.all), function(list)
+    local fitting = vim.tbl_filter(action.fits, list.jobs)
+    if #fitting == 0 then return ui.say(('no job to %s here; :Pactify jobs shows them'):format(action.name)) end
+    ui.select(('Pactify %s: '):format(action.name), fitting, line, function(job)
+      if job then action.run(job, rest) end
     end)
   end)
 end

@@ -79,6 +79,7 @@ local M = {}
 --- `initializationOptions.pactify` of a thin client.
 ---@class pactify.ClientOptions
 ---@field events? boolean Whether the client wants `pactify/job/event` and `pactify/job/changed`.
+---@field changes? boolean Whether the client wants `pactify/job/changed` alone: a job can have thousands of events a second.
 ---@field messages? boolean Whether the server says by `window/showMessage` how a job ended: true when absent. A client that says it in its own way turns it off.
 
 --- One path that stands in the way of an apply.
@@ -197,6 +198,7 @@ local M = {}
 ---@field at string When it was written.
 ---@field attempt integer The attempt it belongs to.
 ---@field event any The event as it is recorded, tagged by `type` (`docs/protocol.md`).
+---@field text? string The event in one line for people, in the result of `pactify.events`; absent where only programs care.
 
 --- Argument of `pactify.events`.
 ---@class pactify.EventsParams
@@ -399,6 +401,7 @@ local M = {}
 ---@field at string When it was written.
 ---@field attempt integer The attempt it belongs to.
 ---@field event any The event as it is recorded, tagged by `type` (`docs/protocol.md`).
+---@field text? string The event in one line for people, in the result of `pactify.events`; absent where only programs care.
 
 --- Result of `pactify.status` without one: newest first.
 ---@class pactify.JobList

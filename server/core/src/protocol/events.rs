@@ -38,6 +38,9 @@ wire! {
         pub attempt: u32,
         /// The event as it is recorded, tagged by `type` (`docs/protocol.md`).
         pub event: serde_json::Value,
+        /// The event in one line for people, in the result of `pactify.events`; absent where only programs care.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub text: Option<String>,
     }
 
     /// The notification `pactify/job/event`.
@@ -63,6 +66,14 @@ wire! {
     }
 }
 
+impl EventView {
+    /// The same event, with its [`text`](Self::text).
+    #[must_use]
+    pub fn in_words(self) -> Self {
+        Self { text: super::words::event(&self), ..self }
+    }
+}
+
 impl From<&Record> for EventView {
     fn from(record: &Record) -> Self {
         Self {
@@ -70,6 +81,7 @@ impl From<&Record> for EventView {
             at: record.at,
             attempt: record.attempt.get(),
             event: serde_json::to_value(&record.event).unwrap_or_default(),
+            text: None,
         }
     }
 }

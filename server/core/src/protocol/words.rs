@@ -350,7 +350,7 @@ mod tests {
         ];
         for (event, expected) in cases {
             let at = "2026-11-29T15:45:12Z".parse().unwrap();
-            let view = EventView { seq: 1, at, attempt: 1, event: event.clone() };
+            let view = EventView { seq: 1, at, attempt: 1, event: event.clone(), text: None };
             assert_eq!(super::event(&view).as_deref(), expected, "{event}");
         }
     }

@@ -32,7 +32,7 @@ macro_rules! reports {
 
 const CASES: &str = "engine/tests/git/reports/cases.rs";
 const CHECKOUT: &str = "engine/tests/git/checkout.rs";
-const CLIENTS: &str = "../tests/tests/e2e/clients.rs";
+const NEOVIM: &str = "../tests/tests/e2e/neovim.rs";
 const EDITORS: &str = "../tests/tests/e2e/editors.rs";
 const FAULTS: &str = "engine/src/apply/tests/faults.rs";
 const FORMATS: &str = "engine/tests/git/formats.rs";
@@ -180,9 +180,9 @@ reports! {
     ];
     62 "unsaved text stops an apply" [Test(EDITORS, "unsaved_text_stops_an_apply_until_it_is_saved")];
     63 "a preview cannot be written, and writing accepts nothing" [
-        Test(CLIENTS, "neovim_delegates_previews_applies_and_cancels"),
+        Test(NEOVIM, "a_job_is_delegated_previewed_applied_and_cancelled"),
     ];
-    64 "buffers are read anew after an apply" [Test(CLIENTS, "neovim_delegates_previews_applies_and_cancels")];
+    64 "buffers are read anew after an apply" [Test(NEOVIM, "a_job_is_delegated_previewed_applied_and_cancelled")];
     66 "names that fold to one are refused" [
         Test("engine/src/apply/tests/refusals.rs", "names_that_fold_to_one_are_refused_but_may_go_on_living_side_by_side"),
         Threat("T-17"),

@@ -49,7 +49,7 @@ impl Args {
 
     fn print(&self, terminal: &Terminal, event: &EventView) {
         if self.json {
-            terminal.output.json(event);
+            terminal.output.json(&event.clone().in_words());
         } else if let Some(line) = words::event(event) {
             let at = event.at.strftime("%H:%M:%S").to_string();
             terminal.output.styled(&[(&format!("{at}  "), FAINT), (&line, PLAIN)]);

@@ -19,8 +19,10 @@ pub(super) struct ClientFeatures {
     pub asks: bool,
     /// It opens documents for us.
     pub show_document: bool,
-    /// It wants `pactify/job/event` and `pactify/job/changed`.
+    /// It wants `pactify/job/event`.
     pub events: bool,
+    /// It wants `pactify/job/changed`.
+    pub changes: bool,
     /// It wants to be told in words how jobs ended.
     pub messages: bool,
 }
@@ -37,6 +39,7 @@ pub(super) fn of_client(params: &InitializeParams) -> ClientFeatures {
         asks: window.is_some_and(|window| window.show_message.is_some()),
         show_document: window.and_then(|window| window.show_document.as_ref()).is_some_and(|show| show.support),
         events: option("events").unwrap_or(false),
+        changes: ["events", "changes"].into_iter().any(|name| option(name) == Some(true)),
         messages: option("messages").unwrap_or(true),
     }
 }
@@ -99,7 +102,17 @@ mod tests {
         let name = Some("ed".to_owned());
         assert_eq!(
             read(full),
-            ClientFeatures { name, progress: true, asks: true, show_document: true, events: true, messages: false }
+            ClientFeatures {
+                name,
+                progress: true,
+                asks: true,
+                show_document: true,
+                events: true,
+                changes: true,
+                messages: false
+            }
         );
+        let quiet = json!({"capabilities": {}, "initializationOptions": {"pactify": {"changes": true}}});
+        assert_eq!(read(quiet), ClientFeatures { changes: true, ..silent });
     }
 }

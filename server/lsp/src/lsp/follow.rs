@@ -176,6 +176,8 @@ impl Follower {
                 let params = JobEventParams { job_id: job.id.clone(), event: event.clone() };
                 self.outbox.notify::<JobEvent>(&params);
             }
+        }
+        if self.client.changes {
             let standing = standing(job);
             if self.told != Some(standing) {
                 self.told = Some(standing);

@@ -303,7 +303,7 @@ impl Session {
 
     fn follow(&mut self, job: JobId, replay: Replay) {
         let client = &self.client;
-        let wanted = client.progress || client.events || client.messages || client.asks;
+        let wanted = client.progress || client.changes || client.messages || client.asks;
         if wanted && self.followed.len() < MAX_FOLLOWED && self.followed.insert(job.clone()) {
             let follower = Follower::new(self.engine.clone(), self.outbox.clone(), self.client.clone(), job);
             self.followers.spawn(follower.run(replay));
@@ -334,7 +334,7 @@ impl Session {
         self.surveying = true;
         let folders = self.folders.paths().to_vec();
         let known = self.seen.iter().flat_map(HashMap::keys).filter(|job| !self.followed.contains(*job)).cloned();
-        let known: Vec<JobId> = if self.client.events { known.collect() } else { Vec::new() };
+        let known: Vec<JobId> = if self.client.changes { known.collect() } else { Vec::new() };
         let (engine, events) = (self.engine.clone(), self.events.clone());
         tokio::spawn(async move {
             let survey = engine.work(move |jobs| Ok(survey(jobs, &folders, &known))).await;
@@ -349,7 +349,7 @@ impl Session {
                 self.follow(job, Replay::Nothing);
             }
         }
-        if !self.client.events {
+        if !self.client.changes {
             return;
         }
         let is_first = self.seen.is_none();
@@ -371,7 +371,7 @@ impl Session {
         let Ok(id) = job.id.parse::<JobId>() else { return };
         let standing = standing(job);
         let before = self.seen.get_or_insert_default().insert(id, standing);
-        if self.client.events && before != Some(standing) {
+        if self.client.changes && before != Some(standing) {
             announce(&self.outbox, job);
         }
     }

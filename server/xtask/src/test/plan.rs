@@ -80,10 +80,33 @@ fn unit_tests(filter: Option<&str>) -> Step {
 }
 
 /// What belongs to the editors' clients and isn't a test of ours. (The lint of VS Code's checks the types first.)
-fn clients() -> [Step; 2] {
+fn clients() -> [Step; 4] {
     let mut npm = environment::command("npm");
     npm.args(["run", "--silent", "lint"]).current_dir(repository::root().join("editors/vscode"));
-    [Step { name: "vscode lint", limit: 5 * MINUTE, work: Work::Run(Box::new(|| Ok(npm))) }, lua()]
+    [
+        Step { name: "vscode lint", limit: 5 * MINUTE, work: Work::Run(Box::new(|| Ok(npm))) },
+        lua(),
+        lua_lint(),
+        lua_format(),
+    ]
+}
+
+/// Unused and unknown names in Neovim's client. (Its generated file is as wide as the wire's sentences.)
+fn lua_lint() -> Step {
+    with_tool("nvim lint", MINUTE, Tool::Luacheck, |luacheck| {
+        luacheck.args(["--quiet", "--config", "editors/nvim/.luacheckrc", "editors/nvim"]);
+    })
+}
+
+/// Neovim's client and its suites are formatted as `stylua.toml` says.
+fn lua_format() -> Step {
+    let make = || {
+        let mut node = environment::command(Tool::Node24.find()?);
+        node.env("PACTIFY_STYLUA", Tool::Stylua.find()?);
+        node.args(["tests/editors/stylua.mjs", "editors/nvim/stylua.toml", "editors/nvim", "tests/editors/nvim"]);
+        Ok(node)
+    };
+    Step { name: "nvim format", limit: MINUTE, work: Work::Run(Box::new(make)) }
 }
 
 /// Neovim reads every file of its client without running it.

@@ -1,0 +1,200 @@
+-- The jobs of a repository in one live buffer: a fold for each, what can be done with it by a key.
+--
+-- News come often while an agent works; the list is asked for at most so often, and only while somebody sees it.
+
+local client = require('pactify.client')
+local jobs = require('pactify.jobs')
+local ui = require('pactify.ui')
+
+local M = {}
+
+--- Between two looks, in milliseconds: for an agent that works, and for ages.
+local pace, slow_pace = 500, 30000
+
+local space = vim.api.nvim_create_namespace('pactify.board')
+
+--- What is shown: `job_at` by line, `heads` are the first lines of the jobs.
+---@alias pactify.Board {buffer: integer, repository: string, all: boolean, lines: string[], job_at: table, heads: integer[]}
+local board ---@type pactify.Board?
+local timer ---@type uv.uv_timer_t?
+local is_due, is_asking, is_stale = false, false, false
+
+--- How a standing looks; what is over in another way went wrong.
+local groups = { succeeded = 'DiagnosticOk', waiting = 'DiagnosticWarn', partlyApplied = 'DiagnosticInfo' }
+groups.applied, groups.discarded, groups.noChanges, groups.cancelled = 'Comment', 'Comment', 'Comment', 'Comment'
+local signs =
+  { DiagnosticOk = '✓', DiagnosticWarn = '?', DiagnosticError = '✗', DiagnosticInfo = '●', Comment = '·' }
+
+local function group(job)
+  local decided = job.disposition ~= 'pending' and job.disposition or job.outcome
+  return groups[decided or job.state] or jobs.is_over(job) and 'DiagnosticError' or 'DiagnosticInfo'
+end
+
+--- A text cut or filled to so many cells.
+local function cell(text, width)
+  if vim.fn.strdisplaywidth(text) > width then text = vim.fn.strcharpart(text, 0, width - 1) .. '…' end
+  return text .. (' '):rep(width - vim.fn.strdisplaywidth(text))
+end
+
+--- What a fold holds below its first line.
+local function details(job)
+  local lines = {}
+  local function add(name, value)
+    if value and value ~= '' then table.insert(lines, ('%-8s %s'):format(name, value)) end
+  end
+  add('id', job.id)
+  add('asks', job.waiting and job.waiting.title)
+  add('model', job.model)
+  add('access', job.access == 'readOnly' and (job.inPlace and 'read-only, in your checkout' or 'read-only') or 'write')
+  add('base', ('%s %s'):format(job.base.kind, job.base.commit:sub(1, 10)))
+  add('changes', jobs.counts(job))
+  add('tokens', job.usage and ('%d in, %d out'):format(job.usage.inputTokens, job.usage.outputTokens))
+  for _, notice in ipairs(job.notices) do
+    add('note', notice)
+  end
+  return lines
+end
+
+--- Lines, the job of each, and the first line of each job.
+local function render(list, width)
+  local lines, job_at, heads = {}, {}, {}
+  local title = math.max(math.floor((width - 38) / 2), 16)
+  for _, job in ipairs(list) do
+    table.insert(heads, #lines + 1)
+    local cells = { signs[group(job)], cell(jobs.standing(job), 14), cell(ui.age(job.createdAt), 4) }
+    vim.list_extend(cells, { cell(job.harness, 8), cell(job.title, title), jobs.activity(job) })
+    for number, line in ipairs({ table.concat(cells, ' '), unpack(details(job)) }) do
+      table.insert(lines, ((number > 1 and '      ' or '') .. line:gsub('%c', ' ')))
+      job_at[#lines] = job
+    end
+  end
+  return #list > 0 and lines or { 'No job here. :Pactify delegate starts one.' }, job_at, heads
+end
+
+local function paint()
+  vim.api.nvim_buf_clear_namespace(board.buffer, space, 0, -1)
+  for number, line in ipairs(board.lines) do
+    local job, is_head = board.job_at[number], vim.list_contains(board.heads, number)
+    local last = is_head and vim.fn.byteidx(line, 16) or 14
+    local how = { end_col = math.min(last, #line), hl_group = is_head and group(job) or 'Comment' }
+    if job then vim.api.nvim_buf_set_extmark(board.buffer, space, number - 1, 0, how) end
+  end
+end
+
+--- Folds each job anew; those of `is_open` stay open.
+local function fold(is_open)
+  vim.cmd('silent! normal! zE')
+  for index, head in ipairs(board.heads) do
+    vim.cmd(('%d,%dfold'):format(head, (board.heads[index + 1] or #board.lines + 1) - 1))
+    if is_open[board.job_at[head].id] then vim.cmd(('silent! %dfoldopen'):format(head)) end
+  end
+end
+
+--- Shows a list; folds and the cursor stay with their jobs.
+local function show(list)
+  local windows = vim.fn.win_findbuf(board.buffer)
+  local lines, job_at, heads = render(list, windows[1] and vim.api.nvim_win_get_width(windows[1]) or vim.o.columns)
+  if vim.deep_equal(lines, board.lines) then
+    board.job_at = job_at
+    return
+  end
+  local kept = vim.tbl_map(function(window)
+    local at, is_open = vim.api.nvim_win_get_cursor(window), {}
+    vim.api.nvim_win_call(window, function()
+      for _, head in ipairs(board.heads) do
+        is_open[board.job_at[head].id] = vim.fn.foldclosed(head) == -1
+      end
+    end)
+    return { window = window, column = at[2], job = board.job_at[at[1]], is_open = is_open }
+  end, windows)
+  board.lines, board.job_at, board.heads = lines, job_at, heads
+  ui.fill(board.buffer, lines)
+  paint()
+  for _, one in ipairs(kept) do
+    vim.api.nvim_win_call(one.window, function() fold(one.is_open) end)
+    for _, head in ipairs(heads) do
+      local is_same = one.job and job_at[head].id == one.job.id
+      if is_same then vim.api.nvim_win_set_cursor(one.window, { head, one.column }) end
+    end
+  end
+end
+
+local function look()
+  if not board or #vim.fn.win_findbuf(board.buffer) == 0 then return end
+  is_stale = is_asking
+  if is_asking then return end
+  is_asking = true
+  local function asked(list)
+    is_asking = false
+    if board and list.jobs then show(list.jobs) end
+    if is_stale then M.refresh() end
+    return true
+  end
+  local params = vim.tbl_extend('force', jobs.here(board.all), { repository = board.repository })
+  client.request(require('pactify.protocol').request.status, params, asked, asked)
+end
+
+--- There may be news. However often this is called, the list is asked for at most once in `pace`.
+function M.refresh()
+  if not board or is_due then return end
+  is_due = true
+  vim.defer_fn(function()
+    is_due = false
+    look()
+  end, pace)
+end
+
+--- The job under the cursor, in the list.
+function M.job_here()
+  local is_here = board and vim.api.nvim_get_current_buf() == board.buffer
+  local job = is_here and board.job_at[vim.api.nvim_win_get_cursor(0)[1]]
+  return job and job.id or nil
+end
+
+local function map_keys(buffer)
+  local function map(key, act) vim.keymap.set('n', key, act, { buffer = buffer, nowait = true }) end
+  for _, action in ipairs(jobs.actions) do
+    map(action.key, function()
+      local job = board.job_at[vim.api.nvim_win_get_cursor(0)[1]]
+      if job and action.fits(job) then return action.run(job, '') end
+      if job then ui.say(('this job is %s: there is nothing to %s'):format(jobs.standing(job), action.name)) end
+    end)
+  end
+  map('<CR>', 'za')
+  map('d', '<Cmd>Pactify delegate<CR>')
+  map('g?', function() ui.help('pactify-jobs') end)
+  map('q', '<Cmd>close<CR>')
+  map('=', function()
+    board.all = not board.all
+    look()
+  end)
+end
+
+--- Opens the list, or goes to it.
+function M.open(all)
+  local window = board and vim.fn.win_findbuf(board.buffer)[1]
+  if window then
+    board.all = board.all or all
+    vim.api.nvim_set_current_win(window)
+    return look()
+  end
+  local repository = client.repository()
+  if not repository then
+    return ui.complain('there is no git repository here; open a file in one, or change the working folder')
+  end
+  local buffer = ui.scratch('pactify://jobs', { 'Looking …' })
+  board = { buffer = buffer, repository = repository, all = all, lines = {}, job_at = {}, heads = {} }
+  vim.api.nvim_create_autocmd('BufWipeout', { buffer = buffer, callback = function() board = nil end })
+  map_keys(buffer)
+  timer = timer or assert(vim.uv.new_timer())
+  timer:start(slow_pace, slow_pace, vim.schedule_wrap(M.refresh))
+  vim.cmd('botright 14split')
+  vim.api.nvim_win_set_buf(0, buffer)
+  vim.bo[buffer].filetype = 'pactify'
+  vim.cmd('setlocal foldmethod=manual foldtext= fillchars=fold:\\ ,eob:\\  nowrap cursorline nonumber norelativenumber')
+  local name = vim.fs.basename(vim.uri_to_fname(repository)):gsub('%%', '%%%%')
+  vim.wo.winbar = (' Jobs of %s · p preview  a apply  y answer  c cancel  d delegate  g? all keys'):format(name)
+  look()
+end
+
+return M

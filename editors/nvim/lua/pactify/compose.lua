@@ -1,0 +1,223 @@
+-- Compose: what an agent is told, written in a scratch markdown buffer. Only `:Pactify delegate` in it, or its key, sends
+-- it: the buffer is no file, so that nothing which writes buffers can.
+
+local client = require('pactify.client')
+local request = require('pactify.protocol').request
+local ui = require('pactify.ui')
+
+local M = {}
+
+--- Lines around a diagnostic that its brief quotes.
+local context = 3
+
+--- What sends the texts that are being written, by buffer: called with the text below the header, and the header.
+---@type table<integer, {send: fun(text: string, header: table, done: fun()), header: boolean}>
+local open = {}
+
+local space = vim.api.nvim_create_namespace('pactify.compose')
+
+--- What a header line may say, as the wire names it, and which words there are; the harnesses come from the server.
+local fields = { 'harness', 'access', 'base', 'model', 'permissions', 'verify' }
+local words = { access = { 'write', 'readOnly' }, base = { 'head', 'workingTree', 'buffers' } }
+words.permissions = { 'allow', 'ask' }
+
+local function delegate(brief, header, done)
+  local params = vim.tbl_extend('force', { brief = brief, repository = client.repository() }, header)
+  require('pactify.approve').request(request.delegate, params, function(delegated)
+    ui.say(('job %s is %s; :Pactify jobs shows it'):format(delegated.jobId, delegated.state))
+    for _, notice in ipairs(delegated.notices) do
+      ui.say(notice, vim.log.levels.WARN)
+    end
+    if done then done() end
+  end)
+end
+
+--- The last line of the header, or 0.
+local function header_end(lines) return lines[1] == '---' and vim.fn.index(lines, '---', 1) + 1 or 0 end
+
+--- The header, the text below it, and what cannot be understood.
+local function read(lines)
+  local header, problems, last = {}, {}, header_end(lines)
+  for number = 2, last - 1 do
+    local name, value = lines[number]:match('^(%a+):%s*(.-)%s*$')
+    local problem
+    if not vim.list_contains(fields, name) then
+      problem = lines[number]:match('%S') and 'not a field; there are ' .. table.concat(fields, ', ')
+    elseif value ~= '' and words[name] and not vim.list_contains(words[name], value) then
+      problem = ('%s is one of %s'):format(name, table.concat(words[name], ', '))
+    elseif value ~= '' then
+      header[name] = name == 'verify' and vim.list_extend(header[name] or {}, { value }) or value
+    end
+    table.insert(problems, problem and { lnum = number - 1, col = 0, message = problem, source = 'pactify' } or nil)
+  end
+  return header, vim.trim(table.concat(lines, '\n', last + 1)) .. '\n', problems
+end
+
+local function send(buffer)
+  local lines = vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
+  local header, text, problems = {}, table.concat(lines, '\n'), {}
+  if open[buffer].header then
+    header, text, problems = read(lines)
+  end
+  vim.diagnostic.set(space, buffer, problems)
+  if #problems > 0 then
+    return ui.complain(('nothing was sent: line %d: %s'):format(problems[1].lnum + 1, problems[1].message))
+  elseif vim.trim(text) == '' then
+    return ui.complain('nothing was sent: the text is empty')
+  end
+  open[buffer].send(text, header, function() pcall(vim.api.nvim_buf_delete, buffer, { force = true }) end)
+end
+
+--- The words for the header line under the cursor, as 'omnifunc'.
+function M.omnifunc(find_start, start)
+  local before = vim.api.nvim_get_current_line():sub(1, vim.api.nvim_win_get_cursor(0)[2])
+  if find_start == 1 then return #(before:match('^%a+:%s*') or '') end
+  return vim.tbl_filter(
+    function(word) return vim.startswith(word, start) end,
+    words[before:match('^(%a+):')] or vim.tbl_map(function(field) return field .. ': ' end, fields)
+  )
+end
+
+--- Which words a header line takes, beside it.
+local function hint(buffer, last)
+  for number, line in ipairs(vim.api.nvim_buf_get_lines(buffer, 0, last, false)) do
+    local name = line:match('^(%a+):')
+    local text = name == 'verify' and 'a command the result has to pass; a line for each'
+      or table.concat(words[name] or {}, ' | ')
+    local virtual = { virt_text = { { '  ' .. text, 'Comment' } }, virt_text_pos = 'eol', invalidate = true }
+    vim.api.nvim_buf_set_extmark(buffer, space, number - 1, 0, virtual)
+  end
+end
+
+--- Opens a text to write; `header` lines come first.
+local function begin(name, header, text, sending)
+  local buffer = vim.api.nvim_create_buf(true, true)
+  open[buffer] = { send = sending, header = #header > 0 }
+  vim.bo[buffer].bufhidden = 'hide'
+  vim.api.nvim_buf_set_name(buffer, ('pactify://%s/%d'):format(name, buffer))
+  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, vim.iter({ header, #text > 0 and text or '' }):flatten():totable())
+  vim.cmd('botright split')
+  vim.api.nvim_win_set_buf(0, buffer)
+  vim.bo[buffer].filetype = 'markdown'
+  vim.bo[buffer].omnifunc = "v:lua.require'pactify.compose'.omnifunc"
+  local keys = ' · <C-c><C-c> or :Pactify delegate sends it · <C-c><C-k> drops it · g? help'
+  vim.wo.winbar = ' ' .. name:gsub('%%', '%%%%') .. keys
+  hint(buffer, #header)
+  vim.api.nvim_win_set_cursor(0, { #header + 1, 0 })
+  local function map(key, action) vim.keymap.set('n', key, action, { buffer = buffer }) end
+  vim.keymap.set({ 'n', 'i' }, '<C-c><C-c>', function()
+    vim.cmd.stopinsert()
+    send(buffer)
+  end, { buffer = buffer })
+  map('<C-c><C-k>', function() vim.api.nvim_buf_delete(buffer, { force = true }) end)
+  map('<C-c><C-h>', function() M.history(buffer) end)
+  map('g?', function() ui.help('pactify-brief') end)
+  vim.api.nvim_create_autocmd('BufWipeout', { buffer = buffer, callback = function() open[buffer] = nil end })
+end
+
+--- Opens a brief that has this text, and this header.
+local function brief(text, said)
+  client.request(request.harnesses, {}, function(list)
+    words.harness = vim.tbl_map(function(one) return one.name end, list.harnesses)
+    local default = vim.iter(list.harnesses):find(function(one) return one.default end)
+    said = vim.tbl_extend('keep', said or {}, { harness = default and default.name })
+    local header = vim.tbl_map(function(field) return ('%s: %s'):format(field, said[field] or '') end, fields)
+    begin('brief', vim.iter({ '---', header, '---', '' }):flatten():totable(), text, delegate)
+  end)
+end
+
+--- Lines of a buffer, fenced, and where they are.
+---@param buffer integer
+---@param first integer
+---@param last integer
+---@return string place
+---@return string[] fenced
+function M.quoted(buffer, first, last)
+  local lines = vim.api.nvim_buf_get_lines(buffer, first - 1, last, false)
+  local longest = 2
+  for ticks in table.concat(lines, '\n'):gmatch('`+') do
+    longest = math.max(longest, #ticks)
+  end
+  local fence, path, root = ('`'):rep(longest + 1), vim.api.nvim_buf_get_name(buffer), client.root()
+  path = root and vim.startswith(path, root .. '/') and path:sub(#root + 2) or vim.fn.fnamemodify(path, ':t')
+  local place = first == last and ('%s, line %d'):format(path, first) or ('%s, lines %d–%d'):format(path, first, last)
+  return place, vim.iter({ fence .. vim.bo[buffer].filetype, lines, fence }):flatten():totable()
+end
+
+--- `:Pactify delegate`: sends the text of this buffer, or the given task; without either, opens a brief.
+---@param task string
+---@param lines? {[1]: integer, [2]: integer} Lines that it is about.
+function M.delegate(task, lines)
+  local buffer = vim.api.nvim_get_current_buf()
+  if open[buffer] then return send(buffer) end
+  if task == '' and not lines and vim.api.nvim_buf_get_name(buffer):match('%.brief%.md$') then
+    return delegate({ uri = vim.uri_from_bufnr(buffer) }, {})
+  end
+  local text = task ~= '' and { task } or {}
+  if lines then
+    local place, fenced = M.quoted(buffer, lines[1], lines[2])
+    text = vim.iter({ task, '', ('This is about %s:'):format(place), '', fenced }):flatten():totable()
+  end
+  if task ~= '' then return delegate(table.concat(text, '\n'), {}) end
+  brief(text)
+end
+
+--- `:Pactify fix`: a brief about the diagnostics of this line.
+function M.fix()
+  local line = vim.api.nvim_win_get_cursor(0)[1]
+  local found = vim.diagnostic.get(0, { lnum = line - 1 })
+  table.sort(found, function(a, b) return a.severity < b.severity end)
+  if not found[1] then return ui.say('no diagnostic in this line; ]d goes to the next') end
+  local last = math.min((found[1].end_lnum or line - 1) + 1 + context, vim.api.nvim_buf_line_count(0))
+  local place, fenced = M.quoted(0, math.max(line - context, 1), last)
+  local problems = vim.tbl_map(function(one)
+    local source = one.source and (' (%s)'):format(one.source) or ''
+    return ui.lines(('> %s%s'):format(one.message:gsub('\n', '\n> '), source))
+  end, found)
+  local heading = ('Fix this problem in line %d:'):format(line)
+  brief(vim.iter({ heading, '', problems, '', place .. ':', '', fenced }):flatten(2):totable())
+end
+
+--- A brief that begins as that of a job.
+function M.again(job)
+  client.request(request.status, { jobId = job.id }, function(status)
+    local header = { harness = job.harness, access = job.access, base = job.base.kind, model = job.model }
+    brief(ui.lines(status.job.brief), header)
+  end)
+end
+
+--- Replaces the text below the header by that of an earlier job.
+function M.history(buffer)
+  local function label(job) return ('%s: %s'):format(ui.age(job.createdAt), job.title) end
+  client.request(request.status, require('pactify.jobs').here(true), function(list)
+    ui.select('Take the brief of: ', list.jobs, label, function(job)
+      if not job then return end
+      client.request(request.status, { jobId = job.id }, function(status)
+        local last = header_end(vim.api.nvim_buf_get_lines(buffer, 0, -1, false))
+        local text = ui.lines((last > 0 and '\n' or '') .. status.job.brief)
+        vim.api.nvim_buf_set_lines(buffer, last, -1, false, text)
+      end)
+    end)
+  end)
+end
+
+--- Has a job go on with a message.
+---@param job pactify.JobSummary
+---@param message string
+---@param done? fun()
+function M.resume(job, message, done)
+  client.request(request.resume, { jobId = job.id, message = message }, function()
+    ui.say(('"%s" goes on'):format(job.title))
+    if done then done() end
+  end)
+end
+
+--- Opens a message to write that a job goes on with.
+---@param job pactify.JobSummary
+---@param text? string[] What it says already.
+function M.message(job, text)
+  local function sending(message, _, done) M.resume(job, message, done) end
+  begin('message to ' .. job.title:gsub('[/%c]', ' '), {}, text or {}, sending)
+end
+
+return M

@@ -1,0 +1,39 @@
+-- A job's question: announced, never in the way, answered when the person wants to.
+
+local kit = dofile(vim.fs.joinpath(vim.fs.dirname(arg[0]), 'kit.lua'))
+local check, now, heard = kit.check, kit.now, kit.heard
+
+kit.start('README.md')
+vim.cmd('Pactify delegate')
+check('a brief is opened', 20, function() return vim.startswith(vim.api.nvim_buf_get_name(0), 'pactify://brief') end)
+for number, line in ipairs(vim.api.nvim_buf_get_lines(0, 0, -1, false)) do
+  if vim.startswith(line, 'permissions:') then
+    vim.api.nvim_buf_set_lines(0, number - 1, number, false, { 'permissions: ask' })
+  end
+end
+vim.api.nvim_buf_set_lines(0, -2, -1, false, { 'Ask me' })
+vim.cmd('Pactify delegate')
+check(
+  'the question is announced, with how to answer',
+  30,
+  function() return heard('asks: step 1 · :Pactify answer') end
+)
+now('nobody was asked yet', not heard('asks (Ask me)'))
+vim.cmd('Pactify jobs')
+local window = vim.api.nvim_get_current_win()
+check(
+  'the list shows it',
+  10,
+  function()
+    return kit.text_of(window):find('waiting', 1, true) and kit.text_of(window):find('waits for you: step 1', 1, true)
+  end
+)
+kit.answers = { 'Allow: No' }
+kit.press('y')
+check(
+  'the answers say what they mean before what the agent calls them',
+  10,
+  function() return heard('asker asks (Ask me): step 1\nAlways deny: Allow\nDeny: Yes\nAllow: No') end
+)
+check('and the job goes on', 30, function() return heard('Ask me: changed') end)
+kit.leave()

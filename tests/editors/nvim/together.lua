@@ -1,0 +1,81 @@
+-- Two Neovims on one repository; a server that is restarted, or dies, in the middle of a job.
+
+local kit = dofile(vim.fs.joinpath(vim.fs.dirname(arg[0]), 'kit.lua'))
+local check, now, heard = kit.check, kit.now, kit.heard
+
+local source = kit.start('README.md')
+local plugin = assert(
+  vim
+    .iter(vim.api.nvim_list_runtime_paths())
+    :find(function(path) return vim.uv.fs_stat(path .. '/lua/pactify') ~= nil end)
+)
+local other = vim.fn.jobstart(
+  { vim.v.progpath, '--clean', '--headless', '--embed', '-n', '--cmd', 'set rtp^=' .. plugin },
+  { rpc = true }
+)
+local function there(code, ...) return vim.fn.rpcrequest(other, 'nvim_exec_lua', code, { ... }) end
+there('vim.g.pactify = ...', vim.g.pactify)
+there(
+  'vim.cmd.runtime("plugin/pactify.lua") vim.notify = function() end vim.cmd.edit("README.md") vim.cmd("Pactify jobs")'
+)
+local function there_shown()
+  return there('return table.concat(vim.api.nvim_buf_get_lines(vim.fn.bufnr("pactify://jobs"), 0, -1, false), "\\n")')
+end
+check('another Neovim shows its jobs', 20, function() return there_shown():find('No job here', 1, true) end)
+
+local go = kit.folder .. '/go'
+kit.open_brief('one', 'Seen by both', {
+  { waitFor = { go, 90 } },
+  { write = { path = 'README.md', content = '# Sample\n\nSeen by both.\n' } },
+  { say = 'Done.' },
+})
+vim.cmd('Pactify delegate')
+check(
+  'the other one shows the job',
+  20,
+  function() return there_shown():find('running', 1, true) and there_shown():find('Seen by both', 1, true) end
+)
+
+-- Restarts.
+local function client() return vim.lsp.get_clients({ name = 'pactify', bufnr = source })[1] end
+local first = client().id
+vim.cmd('Pactify restart')
+check('a new server is attached', 20, function() return client() and client().id ~= first and client().initialized end)
+check(
+  'which reports the job that goes on',
+  20,
+  function() return require('pactify').statusline():find('Seen by both', 1, true) end
+)
+local second = client().id
+vim.uv.kill(client().rpc and assert(vim.iter(vim.api.nvim_get_proc_children(vim.uv.os_getpid())):find(function(child)
+  local process = vim.api.nvim_get_proc(child)
+  return process and process.name:find('pactify', 1, true)
+end)), 'sigkill')
+check(
+  'a server that dies is started again',
+  30,
+  function() return client() and client().id ~= second and client().initialized end
+)
+now('and that is told', heard('the server died and is started again; your jobs go on'))
+check('the job goes on', 20, function() return require('pactify').statusline():find('Seen by both', 1, true) end)
+vim.fn.writefile({}, go)
+check('to its end', 60, function() return heard('Seen by both: changed 1 file') end)
+
+-- One applies, the other shows it.
+check('both see the end', 20, function() return there_shown():find('succeeded', 1, true) end)
+kit.answers = { 'Seen by both', 'Apply all of it' }
+vim.cmd.buffer(source)
+vim.cmd('Pactify preview')
+check('the preview opens', 20, function() return #vim.api.nvim_tabpage_list_wins(0) == 3 end)
+vim.cmd('Pactify apply')
+check('one applies', 20, function() return kit.on_disk('README.md'):find('Seen by both', 1, true) end)
+check(
+  'the other shows the new text',
+  20,
+  function()
+    return there('return vim.api.nvim_buf_get_lines(vim.fn.bufnr("README.md"), 2, 3, false)[1]') == 'Seen by both.'
+  end
+)
+check('and that the job is decided', 20, function() return there_shown():find('No job here', 1, true) end)
+vim.fn.jobstop(other)
+kit.leave()

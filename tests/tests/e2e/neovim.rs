@@ -1,0 +1,102 @@
+//! The Neovim client in the real Neovim: suites without a screen, written in Lua in `tests/editors/nvim/`, and
+//! [`screens`]: a person's way from nothing to an undone apply, in a terminal.
+//!
+//! Neovim runs the server of this build. Each step of a suite has a time limit of its own.
+
+mod screens;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use pactify_tests::editor::use_scripted_agent;
+use pactify_tests::outside;
+use pactify_tests::running::Running;
+use pactify_tests::sandbox::{Repository, Sandbox};
+use pactify_tests::tools::Tool;
+use serde_json::json;
+
+use crate::permissions;
+
+/// For a whole suite. Less than the runner's own limit, after which nothing is told; more than suites take that succeed.
+const PATIENCE: Duration = Duration::from_secs(220);
+
+/// A Neovim with the plugin in its runtime path and the server of this build, and nothing of the person's.
+pub(crate) fn neovim(sandbox: &Sandbox, repository: &Repository<'_>) -> Result<Command> {
+    let server = json!([outside::program("pactify-lsp")?.display().to_string(), "--stdio"]);
+    let mut nvim = sandbox.command(Tool::Nvim.find()?);
+    nvim.arg("--clean").arg("--cmd").arg(format!("set rtp^={}", plugin().display()));
+    nvim.arg("--cmd").arg(format!("let g:pactify = {}", json!({"cmd": server})));
+    nvim.current_dir(repository.path());
+    Ok(nvim)
+}
+
+fn plugin() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("editors").join("nvim")
+}
+
+/// Runs a suite to its end.
+fn suite(name: &str, sandbox: &Sandbox, repository: &Repository<'_>) -> Result<()> {
+    let folder = sandbox.root().join("briefs");
+    std::fs::create_dir_all(&folder)?;
+    let mut nvim = neovim(sandbox, repository)?;
+    nvim.arg("-l").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("editors/nvim").join(name));
+    nvim.env("PACTIFY_FLOW", folder);
+    let ended = Running::start(nvim, b"")?.wait(PATIENCE)?.success()?;
+    ensure!(ended.stdout.contains("ok - the server ends with its client"), "{ended:?}");
+    Ok(())
+}
+
+/// Runs a suite in the sample repository, with the scripted agent as codex.
+fn with_the_scripted_agent(name: &str) -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("sample")?;
+    repository.fill()?;
+    let numbers: Vec<String> = (1..=30).map(|number| format!("line {number}\n")).collect();
+    repository.write("numbers.txt", numbers.concat())?;
+    repository.commit("Thirty lines")?;
+    suite(name, &sandbox, &repository)
+}
+
+#[test]
+fn a_job_is_delegated_previewed_applied_and_cancelled() -> Result<()> {
+    with_the_scripted_agent("flow.lua")
+}
+
+#[test]
+fn parts_are_accepted_merged_and_undone() -> Result<()> {
+    with_the_scripted_agent("review.lua")
+}
+
+#[test]
+fn a_brief_is_written_in_a_buffer_that_nothing_sends_by_accident() -> Result<()> {
+    with_the_scripted_agent("write.lua")
+}
+
+#[test]
+fn the_list_of_jobs_lives_and_stays_responsive() -> Result<()> {
+    with_the_scripted_agent("board.lua")
+}
+
+#[test]
+fn ten_thousand_files_are_previewed_without_freezing() -> Result<()> {
+    with_the_scripted_agent("large.lua")
+}
+
+#[test]
+fn two_neovims_see_the_same_and_a_server_may_die() -> Result<()> {
+    with_the_scripted_agent("together.lua")
+}
+
+#[test]
+fn what_a_job_asks_waits_until_the_person_wants_to_answer() -> Result<()> {
+    let stage = permissions::Stage::new(1, 600)?;
+    suite("answer.lua", &stage.sandbox, &stage.repository()?)
+}
+
+#[test]
+fn a_wrong_configuration_is_told_and_help_has_its_tags() -> Result<()> {
+    with_the_scripted_agent("setup.lua")
+}
