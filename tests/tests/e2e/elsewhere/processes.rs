@@ -22,7 +22,7 @@ fn a_deadline_ends_what_holds_the_output_open_and_keeps_the_work() -> Result<()>
         let escape = json!({"escape": {"how": ["doubleFork", "setsid", "ignoreSignals", "keepOutput"],
             "pidFile": left.display().to_string()}});
         let steps = json!([write("half.txt", "half\n"), escape, "ignoreSignals", "hang"]);
-        let job = editor.delegate(&brief(&steps), &json!({limit: 3}))?;
+        let job = editor.delegate(&brief(&steps), &json!({limit: 6}))?;
         let status = editor.until(&job, "finished")?;
         assert_eq!(status["outcome"], outcome, "{status:#}");
         assert_eq!(status["changes"]["files"], 1, "what was done is kept: {status:#}");
@@ -43,7 +43,7 @@ fn an_agent_that_never_begins_is_ended_and_what_it_said_instead_is_told() -> Res
     )?;
     let repository = filled(&sandbox)?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
-    let job = editor.delegate("Work.", &json!({"harness": "wrapped", "stallSeconds": 2}))?;
+    let job = editor.delegate("Work.", &json!({"harness": "wrapped", "stallSeconds": 4}))?;
     let status = editor.until(&job, "finished")?;
     assert_eq!((&status["outcome"], &status["error"]["code"]), (&json!("stalled"), &json!("stalled")), "{status:#}");
     ensure!(notices(&status).contains("downloading agent-acp@1.2.3"), "{status:#}");
@@ -58,7 +58,7 @@ fn a_line_without_an_end_costs_no_memory_and_a_long_one_is_counted() -> Result<(
     let repository = filled(&sandbox)?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let steps = json!([write("a.txt", "a\n"), "endlessLine"]);
-    let job = editor.delegate(&brief(&steps), &json!({"timeoutSeconds": 4}))?;
+    let job = editor.delegate(&brief(&steps), &json!({"timeoutSeconds": 6}))?;
     let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
     editor.event(&job, "filesTouched")?;
     let mut most = 0;
