@@ -148,7 +148,8 @@ end
 --- Ends the servers, and Neovim.
 function M.leave()
   for _, client in ipairs(vim.lsp.get_clients({ name = 'pactify' })) do
-    client:stop()
+    -- Neovim 0.10 calls it without itself.
+    client.stop(vim.fn.has('nvim-0.11') == 1 and client or nil)
   end
   M.check('the server ends with its client', 10, function() return #vim.lsp.get_clients({ name = 'pactify' }) == 0 end)
   local left, why = pcall(vim.cmd, 'qall')
