@@ -18,6 +18,7 @@ pub mod own;
 pub mod registry;
 pub mod settings;
 pub mod tail;
+pub mod toolchains;
 
 use std::fmt;
 use std::str::FromStr;
@@ -281,6 +282,13 @@ pub struct Places {
 pub struct Plan<M: Mode> {
     grant: M::Grant,
     launch: Launch,
+}
+
+impl Launch {
+    /// Whether its commands see another home than the person's.
+    pub fn hides_home(&self) -> bool {
+        self.env.iter().any(|(name, _)| name == "HOME")
+    }
 }
 
 impl<M: Mode> Plan<M> {

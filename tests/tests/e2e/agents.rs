@@ -2,10 +2,11 @@
 //!
 //! Here: a person's machine with one of them, on which they go through the suite of every harness
 //! ([`crate::conformance`]). [`privacy`]: keys, and whom a job talks to. [`logins`]: where they
-//! are and stay.
+//! are and stay. [`toolchains`]: what commands find of the person's.
 
 pub(crate) mod logins;
 pub(crate) mod privacy;
+mod toolchains;
 
 use std::path::PathBuf;
 

@@ -10,7 +10,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
 
-use pactify_core::harness::{Harness, Launch, LinkKind, PlannedFile, PlannedLink, Preflight, Request};
+use pactify_core::harness::{Harness, Launch, LinkKind, PlannedFile, PlannedLink, Preflight, Request, toolchains};
+use pactify_core::job::access::Access;
 use pactify_core::job::event::ExitRecord;
 use pactify_core::{AbsPath, Failure, FailureCode, display};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, symlinkat, unlinkat};
@@ -63,8 +64,20 @@ pub(super) fn prepare(launch: &Launch, roots: &[&AbsPath], environment: &ChildEn
 }
 
 /// The environment of the harness: the person's without what is none of its business, the plan's on top, our mark last.
-pub(super) fn environment(env: &Env, launch: &Launch, marker: &Marker, workplace: &Workplace) -> ChildEnv {
+/// Looks at the disk.
+pub(super) fn environment(
+    env: &Env,
+    launch: &Launch,
+    marker: &Marker,
+    workplace: &Workplace,
+    access: Access,
+) -> ChildEnv {
     let mut environment = EnvPolicy::harness(&launch.keep_env).filter(env.variables());
+    if access == Access::Write && launch.hides_home() {
+        for (name, place) in toolchains(env) {
+            environment.set(name, place.as_path().as_os_str());
+        }
+    }
     for (name, value) in &launch.env {
         environment.set(name, value);
     }
@@ -78,6 +91,15 @@ pub(super) fn environment(env: &Env, launch: &Launch, marker: &Marker, workplace
     }
     environment.mark(marker);
     environment
+}
+
+/// The person's toolchains that are there, and that no variable of theirs leads to.
+fn toolchains(env: &Env) -> Vec<(&'static str, AbsPath)> {
+    let data = env.variable("XDG_DATA_HOME").and_then(|path| AbsPath::new(path).ok());
+    let mut found =
+        toolchains::places(env.directories().home(), data.as_ref(), |name| env.variable(name).is_some());
+    found.retain(|(_, place)| place.as_path().is_dir());
+    found
 }
 
 /// The plan, with the keys of model vendors that are the harness's to log in with let through.
@@ -205,7 +227,11 @@ impl LaunchError {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
+    use pactify_core::harness::Stdin;
+    use pactify_core::job::event::CheckoutRecord;
+
     use super::*;
+    use crate::env::Directories;
 
     fn root() -> (tempfile::TempDir, AbsPath) {
         let directory = tempfile::tempdir().unwrap();
@@ -229,6 +255,36 @@ mod tests {
         assert!(write(&file(victim.join("x")), &[&home]).is_err(), "a place outside the roots is refused");
         assert_eq!(std::fs::read_to_string(victim.join("precious").as_path()).unwrap(), "precious");
         assert_eq!(std::fs::read_dir(victim.as_path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_commands_that_see_another_home_are_led_to_toolchains() {
+        let (_guard, home) = root();
+        std::fs::create_dir(home.join(".rustup").as_path()).unwrap();
+        let env = Env::from_values([].into(), Directories::under(&home));
+        let led = |access, own_home: bool| {
+            let env_of_plan = own_home.then(|| ("HOME".to_owned(), "/job/home".to_owned()));
+            let launch = Launch {
+                executable: home.join("agent"),
+                args: Vec::new(),
+                cwd: home.clone(),
+                env: env_of_plan.into_iter().collect(),
+                keep_env: Vec::new(),
+                files: Vec::new(),
+                links: Vec::new(),
+                stdin: Stdin::Null,
+                preflight: Vec::new(),
+                leftovers: Vec::new(),
+            };
+            let checkout = CheckoutRecord { path: home.clone(), device: 0, inode: 0 };
+            let marker = Marker::of(&"20261129-154512-abcdef".parse().unwrap());
+            let environment = environment(&env, &launch, &marker, &Workplace::Checkout(checkout), access);
+            let names = environment.variables().keys().map(|name| name.to_string_lossy().into_owned());
+            names.filter(|name| name.ends_with("_HOME") || name == "GOMODCACHE").collect::<Vec<_>>()
+        };
+        assert_eq!(led(Access::Write, true), ["RUSTUP_HOME"], "what is there, and nothing else");
+        assert_eq!(led(Access::Write, false), [""; 0]);
+        assert_eq!(led(Access::ReadOnly, true), [""; 0]);
     }
 
     #[test]

@@ -13,11 +13,12 @@ use pactify_core::job::outcome::over_limit;
 use pactify_core::{AbsPath, Failure, FailureCode};
 
 use super::drive::{LEFTOVERS, Running};
+use super::launch::LaunchError;
 use super::{Host, HostError, launch, logins, private, space};
 use crate::causes::with_causes;
 use crate::git::{Git, Stage, Wanted, capture};
 use crate::harness;
-use crate::process::{JobTree, Marker};
+use crate::process::{ChildEnv, JobTree, Marker};
 use crate::tree::Trash;
 
 /// Which turn of a job's session it is.
@@ -30,7 +31,7 @@ pub(super) enum Turn {
 }
 
 /// Where a turn works. Only a tree can be written to, captured and removed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Workplace {
     /// A tree of the job's own.
     Tree(TreeRecord),
@@ -190,15 +191,10 @@ pub(super) async fn start(
     if let Some(text) = private::instructions(&*harness, &places.tree) {
         host.record(Known::Notice { id: "repositoryInstructions".to_owned(), text })?;
     }
-    let environment = launch::environment(host.env(), &launch, &Marker::of(&spec.id), workplace);
-    let prepared = {
-        let (environment, launch) = (environment.clone(), launch.clone());
-        let roots = [places.home.clone(), places.tmp.clone()];
-        host.away(move || launch::prepare(&launch, &roots.each_ref(), &environment)).await?
+    let environment = match made_ready(host, &launch, &places, workplace).await? {
+        Ok(environment) => environment,
+        Err(error) => return Ok(Err(error.into_failure(&*harness, &request))),
     };
-    if let Err(error) = prepared {
-        return Ok(Err(error.into_failure(&*harness, &request)));
-    }
     if host.cancelled() {
         return Ok(Ok(None));
     }
@@ -212,6 +208,22 @@ pub(super) async fn start(
     let running = Running { child, pipes, driver: harness.driver(&request, spec.access), stdin: launch.stdin };
     host.keep_leftovers(launch.leftovers);
     recorded(host, running, version).await.map(|running| Ok(Some(running)))
+}
+
+/// Carries out everything of the plan but the launch itself; returns the environment to launch in.
+async fn made_ready(
+    host: &mut Host,
+    launch: &Launch,
+    places: &Places,
+    workplace: &Workplace,
+) -> Result<Result<ChildEnv, LaunchError>, HostError> {
+    let (env, spec, launch, workplace) = (host.env().clone(), host.spec().clone(), launch.clone(), workplace.clone());
+    let roots = [places.home.clone(), places.tmp.clone()];
+    host.away(move || {
+        let environment = launch::environment(&env, &launch, &Marker::of(&spec.id), &workplace, spec.access);
+        launch::prepare(&launch, &roots.each_ref(), &environment).map(|()| environment)
+    })
+    .await
 }
 
 async fn version(host: &mut Host, harness: &Arc<dyn Harness>) -> Result<Result<Option<String>, Failure>, HostError> {
