@@ -6,7 +6,7 @@
 mod address;
 
 use crate::Failure;
-use crate::harness::{Confined, Harness};
+use crate::harness::{Confined, Harness, version};
 use crate::job::access::Access;
 use crate::job::outcome::Outcome;
 use crate::protocol::{Finding, HarnessView, Severity};
@@ -67,8 +67,7 @@ pub fn harness(harness: &dyn Harness, view: &HarnessView, usage: Usage) -> Findi
         None if harness.version_args().is_empty() => name.clone(),
         None => format!("{name} of unknown version"),
     };
-    let tested = harness.tested_versions();
-    let is_tested = view.version.as_deref().is_none_or(|version| tested.is_empty() || covers(tested, version));
+    let untested = version::untested(harness, view.version.as_deref());
     let mut finding = ok(&id, named.clone());
     finding.detail = view.executable.clone().unwrap_or_default();
     let severity = if usage == Usage::Used { Severity::Warning } else { Severity::Ok };
@@ -76,11 +75,10 @@ pub fn harness(harness: &dyn Harness, view: &HarnessView, usage: Usage) -> Findi
         finding.severity = severity;
         finding.title = format!("{named}, not logged in");
         finding.next = format!("log in with {name} itself, or configure a provider in [harnesses.{name}]");
-    } else if !is_tested {
+    } else if let Some(told) = untested {
         finding.severity = severity;
-        finding.title = format!("{named}, which this pactify was not tested with");
-        finding.next =
-            format!("it was tested with {name} {}: other versions may say things it does not know", tested.join(", "));
+        finding.title = format!("{named}, which this pactify was not made for");
+        finding.next = told;
     }
     finding
 }
@@ -239,13 +237,6 @@ pub fn none_installed<'a>(hints: impl IntoIterator<Item = (&'a str, &'a str)>) -
     }
 }
 
-/// Whether `version` is one of `tested`, each of which is a version or the start of some: `0.171` covers `0.171.3`.
-fn covers(tested: &[&str], version: &str) -> bool {
-    let starts =
-        |start: &&str| version.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    tested.iter().any(starts)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,7 +269,7 @@ mod tests {
             (view(), Ok, Ok, "codex 0.171.2"),
             (missing, Error, Ok, "codex is not "),
             (broken, Error, Warning, "codex is not there"),
-            (untested, Warning, Ok, "not tested with"),
+            (untested, Warning, Ok, "not made for"),
             (unknown, Ok, Ok, "of unknown version"),
             (logged_out, Warning, Ok, "not logged in"),
         ] {
@@ -326,15 +317,6 @@ mod tests {
             assert_eq!(finding.severity, expected, "{finding:?}");
             assert_eq!(finding.id, "probe.codex.readOnly.network");
             assert!(finding.severity == Ok || !finding.next.is_empty(), "it says what to do: {finding:?}");
-        }
-    }
-
-    #[test]
-    fn a_start_of_a_version_covers_whole_numbers_only() {
-        for (version, expected) in
-            [("0.171.0", true), ("0.171", true), ("0.17", false), ("0.1710.0", false), ("1.0.171", false)]
-        {
-            assert_eq!(covers(&["0.171"], version), expected, "{version}");
         }
     }
 }

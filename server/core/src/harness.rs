@@ -19,6 +19,7 @@ pub mod registry;
 pub mod settings;
 pub mod tail;
 pub mod toolchains;
+pub mod version;
 
 use std::fmt;
 use std::str::FromStr;
@@ -57,7 +58,8 @@ pub trait Harness: Send + Sync {
         &["--version"]
     }
 
-    /// The versions that it was tested with, each one or the start of some (`0.171`); none where that is not known.
+    /// The versions that it was made for, each one or the start of some (`0.171`); none where that is not known. A person
+    /// is told of any other one ([`version::untested`]).
     fn tested_versions(&self) -> &'static [&'static str] {
         &[]
     }
@@ -493,15 +495,6 @@ pub struct Conclusion {
     pub verdict: Verdict,
     /// The agent's last words.
     pub final_message: Option<String>,
-}
-
-/// A version of three numbers, as most programs print it alone on a line.
-fn plain_version(line: &str) -> Option<String> {
-    let version = line.trim();
-    let numbers = version.split(['-', '+']).next().unwrap_or_default();
-    let plain = numbers.split('.').count() == 3
-        && numbers.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
-    (plain && version.len() <= 64 && version.bytes().all(|b| b.is_ascii_graphic())).then(|| version.to_owned())
 }
 
 impl Interpreter {

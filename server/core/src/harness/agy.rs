@@ -20,6 +20,9 @@ use crate::{AbsPath, Failure, FailureCode};
 /// The oldest version whose stream is described (`--input-format stream-json`).
 const AT_LEAST: [u64; 3] = [1, 1, 15];
 
+/// The versions that public descriptions are of. (None was ever run here.)
+const DESCRIBED: &[&str] = &["1.1", "1.2", "1.3", "1.4", "1.5"];
+
 /// agy's own state, below a person's home directory.
 const HOME_FOLDER: &str = ".gemini";
 
@@ -44,6 +47,10 @@ impl Harness for Agy {
 
     fn install_hint(&self) -> &'static str {
         "see antigravity.google"
+    }
+
+    fn tested_versions(&self) -> &'static [&'static str] {
+        DESCRIBED
     }
 
     fn parse_version(&self, stdout: &str) -> Option<String> {

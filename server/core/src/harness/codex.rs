@@ -48,7 +48,7 @@ impl Harness for Codex {
 
     fn parse_version(&self, stdout: &str) -> Option<String> {
         let version = stdout.lines().find_map(|line| line.trim().strip_prefix("codex-cli "))?.trim();
-        super::plain_version(version)
+        super::version::plain(version)
     }
 
     fn native_candidates(&self, executable: &AbsPath) -> Vec<AbsPath> {

@@ -15,7 +15,7 @@ use super::{
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
 
-/// The version that every statement of this module was observed with, and the newest one that is not told of.
+/// The version that every statement of this module was observed with.
 const TESTED_VERSION: &str = "2.1";
 
 /// kimi's home, below the job's; its evidence is found there.
@@ -40,8 +40,12 @@ impl Harness for Kimi {
         "npm install -g @moonshot-ai/kimi-code"
     }
 
+    fn tested_versions(&self) -> &'static [&'static str] {
+        &[TESTED_VERSION]
+    }
+
     fn parse_version(&self, stdout: &str) -> Option<String> {
-        super::plain_version(stdout.lines().last()?)
+        super::version::plain(stdout.lines().last()?)
     }
 
     fn interpreter(&self, executable: &AbsPath) -> Option<Interpreter> {
@@ -62,7 +66,7 @@ impl Harness for Kimi {
     }
 
     fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
-        Box::new(AcpDriver::new(Box::new(dialect::Kimi::new(request, access)), request, access))
+        Box::new(AcpDriver::new(Box::new(dialect::Kimi::new(access)), request, access))
     }
 
     fn can_ask(&self) -> bool {

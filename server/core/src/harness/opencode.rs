@@ -40,8 +40,12 @@ impl Harness for Opencode {
         "npm install -g opencode-ai"
     }
 
+    fn tested_versions(&self) -> &'static [&'static str] {
+        &[TESTED_VERSION]
+    }
+
     fn parse_version(&self, stdout: &str) -> Option<String> {
-        super::plain_version(stdout.lines().last()?)
+        super::version::plain(stdout.lines().last()?)
     }
 
     fn native_candidates(&self, executable: &AbsPath) -> Vec<AbsPath> {
@@ -59,7 +63,7 @@ impl Harness for Opencode {
     }
 
     fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
-        Box::new(AcpDriver::new(Box::new(dialect::Opencode::new(request, access)), request, access))
+        Box::new(AcpDriver::new(Box::new(dialect::Opencode::new(access)), request, access))
     }
 
     fn can_ask(&self) -> bool {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use pactify_core::brief::Brief;
+use pactify_core::harness::version::untested;
 use pactify_core::harness::{Harness, Launch, Places, Request, Resume, registry};
 use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
 use pactify_core::job::event::{CheckoutRecord, Known, TreeRecord, Usage};
@@ -188,9 +189,7 @@ pub(super) async fn start(
     if let Err(failure) = logins::begin(host, &harness, &launch).await? {
         return Ok(Err(failure));
     }
-    if let Some(text) = private::instructions(&*harness, &places.tree) {
-        host.record(Known::Notice { id: "repositoryInstructions".to_owned(), text })?;
-    }
+    tell(host, &*harness, &request)?;
     let environment = match made_ready(host, &launch, &places, workplace).await? {
         Ok(environment) => environment,
         Err(error) => return Ok(Err(error.into_failure(&*harness, &request))),
@@ -224,6 +223,16 @@ async fn made_ready(
         launch::prepare(&launch, &roots.each_ref(), &environment).map(|()| environment)
     })
     .await
+}
+
+/// What a person should know of the harness, and of what the tree brings for it.
+fn tell(host: &mut Host, harness: &dyn Harness, request: &Request<'_>) -> Result<(), HostError> {
+    let unknown = untested(harness, request.version).map(|text| ("harnessUntested", text));
+    let brought = private::instructions(harness, &request.places.tree).map(|text| ("repositoryInstructions", text));
+    for (id, text) in unknown.into_iter().chain(brought) {
+        host.record(Known::Notice { id: id.to_owned(), text })?;
+    }
+    Ok(())
 }
 
 async fn version(host: &mut Host, harness: &Arc<dyn Harness>) -> Result<Result<Option<String>, Failure>, HostError> {

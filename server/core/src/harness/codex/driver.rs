@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::super::notices::cut;
 use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, Request, Step};
-use super::TESTED_VERSION;
 use super::failure::{self, Context};
 use super::stderr::Line;
 use crate::display::{self, head};
@@ -212,16 +211,6 @@ impl ExecDriver {
 }
 
 impl Driver for ExecDriver {
-    fn on_start(&mut self) -> Vec<Step> {
-        match self.context.version.clone() {
-            Some(version) if !tested(&version) => {
-                let note = format!("codex {version} was not tested with this pactify, codex {TESTED_VERSION} was");
-                self.notices.once("codex-version-untested", &note)
-            }
-            _ => Vec::new(),
-        }
-    }
-
     fn on_line(&mut self, line: &str) -> Vec<Step> {
         if line.trim().is_empty() {
             return Vec::new();
@@ -287,10 +276,6 @@ impl Work {
 
 fn failed_edit() -> Known {
     Known::ToolUsed { tool: "apply_patch".to_owned(), failed: true }
-}
-
-fn tested(version: &str) -> bool {
-    version.strip_prefix(TESTED_VERSION).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// Why a retry happens: `2/5 (unexpected status …)` → `unexpected status …`.

@@ -3,10 +3,8 @@
 //! A turn whose provider refused ends as `end_turn`, without a word; a question to the person comes as a permission. The
 //! verdict on a turn is therefore [`super::records`]'s: without them no turn of kimi's is believed.
 
-use serde_json::Value;
-
 use super::super::acp::{self, Ask, Dialect, Finding};
-use super::super::{Evidence, Request};
+use super::super::Evidence;
 use super::config::READING;
 use super::records::{self, Offered};
 use super::{STATE, TESTED_VERSION};
@@ -24,14 +22,11 @@ const STATE_MAX: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Kimi {
     access: Access,
-    untested: Option<String>,
 }
 
 impl Kimi {
-    pub(super) fn new(request: &Request<'_>, access: Access) -> Self {
-        let tested = |version: &&str| version.strip_prefix(TESTED_VERSION).is_some_and(|rest| rest.starts_with('.'));
-        let untested = request.version.filter(|version| !tested(version)).map(str::to_owned);
-        Self { access, untested }
+    pub(super) fn new(access: Access) -> Self {
+        Self { access }
     }
 
     fn of_state(contents: Option<&[u8]>) -> Vec<Finding> {
@@ -87,14 +82,6 @@ impl Dialect for Kimi {
 
     fn is_question(&self, ask: &Ask) -> bool {
         ask.tool == "AskUserQuestion" || ask.has_several_answers()
-    }
-
-    fn on_update(&mut self, _update: &Value) -> Vec<Finding> {
-        let told = |version: String| Finding::Notice {
-            id: "kimi-version-untested",
-            text: format!("kimi {version} was not tested with this pactify, kimi {TESTED_VERSION} was"),
-        };
-        self.untested.take().map(told).into_iter().collect()
     }
 
     fn evidence(&self, session: &str) -> Vec<Evidence> {

@@ -6,7 +6,6 @@
 
 use serde_json::Value;
 
-use super::super::Request;
 use super::super::acp::{self, Ask, Dialect, Finding, RpcError, Stage};
 use super::TESTED_VERSION;
 use crate::job::access::Access;
@@ -26,7 +25,6 @@ const READING: [&str; 3] = ["glob", "grep", "read"];
 #[derive(Debug)]
 pub(super) struct Opencode {
     access: Access,
-    untested: Option<String>,
     /// Requests for the job's own model since something was told.
     requests: u32,
     /// Of them, those that failed; and the last reason.
@@ -35,10 +33,8 @@ pub(super) struct Opencode {
 }
 
 impl Opencode {
-    pub(super) fn new(request: &Request<'_>, access: Access) -> Self {
-        let tested = |version: &&str| version.strip_prefix(TESTED_VERSION).is_some_and(|rest| rest.starts_with('.'));
-        let untested = request.version.filter(|version| !tested(version)).map(str::to_owned);
-        Self { access, untested, requests: 0, refused: 0, reason: None }
+    pub(super) fn new(access: Access) -> Self {
+        Self { access, requests: 0, refused: 0, reason: None }
     }
 
     /// What the last reason in its log means. Only of what may pass it tries again, and its log quotes the provider's
@@ -107,15 +103,10 @@ impl Dialect for Opencode {
         if matches!(kind, "agent_message_chunk" | "agent_thought_chunk" | "tool_call" | "tool_call_update" | "plan") {
             (self.requests, self.refused) = (0, 0);
         }
-        let told = |version: String| Finding::Notice {
-            id: "opencode-version-untested",
-            text: format!("opencode {version} was not tested with this pactify, opencode {TESTED_VERSION} was"),
-        };
-        let mut findings: Vec<Finding> = self.untested.take().map(told).into_iter().collect();
-        if self.access == Access::ReadOnly {
-            findings.extend(did_more_than_read(update).map(Finding::Contradiction));
+        match self.access {
+            Access::ReadOnly => did_more_than_read(update).map(Finding::Contradiction).into_iter().collect(),
+            Access::Write => Vec::new(),
         }
-        findings
     }
 
     fn on_stderr(&mut self, line: &str) -> Vec<Finding> {
@@ -165,7 +156,7 @@ mod tests {
                          small=false agent=build mode=primary error.error=\"AI_APICallError: mock says 500\"";
 
     fn dialect() -> Opencode {
-        Opencode { access: Access::Write, untested: None, requests: 0, refused: 0, reason: None }
+        Opencode { access: Access::Write, requests: 0, refused: 0, reason: None }
     }
 
     fn given_up(findings: &[Finding]) -> Option<&Failure> {
