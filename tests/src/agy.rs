@@ -1,6 +1,7 @@
 //! A twin of agy, the command line of Google Antigravity, as public material describes it: the program `scripted-agy`.
 //!
-//! It takes agy's arguments as pactify uses them, speaks its stream, reads settings and hooks from `--gemini_dir`, and does
+//! It takes agy's arguments as pactify uses them, speaks its stream, reads settings and hooks from `--gemini_dir` (the
+//! person's `~/.gemini` without that), and does
 //! what a fenced block in the task says, a step a line:
 //!
 //! ````text
@@ -130,7 +131,9 @@ impl Agy {
             );
         }
         let dir = arguments.iter().find_map(|argument| argument.strip_prefix("--gemini_dir="));
-        let gemini = PathBuf::from(dir.context("this twin works in a private home only")?);
+        #[expect(clippy::disallowed_methods, reason = "this stands in for another program, with its own environment")]
+        let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".gemini"));
+        let gemini = dir.map(PathBuf::from).or_else(home).context("no home")?;
         let read = |below: &str| -> Option<Value> {
             serde_json::from_str(&std::fs::read_to_string(gemini.join(below)).ok()?).ok()
         };

@@ -240,6 +240,11 @@ export interface DelegateParams {
   repository?: string;
   /** The model to ask for. */
   model?: string;
+  /**
+   * Whether the job has the person's own configuration of the harness, as far as its access lets it; only what
+   * pactify's configuration says of it when absent.
+   */
+  withUserConfig?: boolean;
   /** How the tree is separated from the checkout. */
   isolation?: Isolation;
   /**
@@ -628,6 +633,8 @@ export interface JobDetail {
   notices: string[];
   /** The whole brief. */
   brief: string;
+  /** Whether it has the person's own configuration of the harness, as far as its access lets it. */
+  withUserConfig?: boolean;
   /** The job's tree as a `file:` URI, while there is one. */
   worktree?: string;
   /** The harness's session. */

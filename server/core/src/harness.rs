@@ -15,6 +15,7 @@ pub mod login;
 mod notices;
 pub mod opencode;
 pub mod own;
+pub mod person;
 pub mod registry;
 pub mod settings;
 pub mod tail;
@@ -35,6 +36,7 @@ use crate::permission::Policy;
 use crate::{AbsPath, Failure, JobId, RepoPath};
 
 pub use login::{KeptLogin, LinkKind, LoginPlace, LoginWorth, PlannedLink, SeenLogins, VendorKeys};
+pub use person::{PersonFile, PersonFiles, UserConfig};
 pub use settings::HarnessSettings;
 
 /// A harness's name: lower-case letters, digits and dashes.
@@ -130,10 +132,18 @@ pub trait Harness: Send + Sync {
         &[]
     }
 
-    /// The person's own configuration file of it, below its state: what a plan may take from
-    /// ([`Request::person_config`]).
-    fn person_config(&self) -> Option<&'static str> {
+    /// What it means to it that a job is to have the person's own configuration.
+    fn user_config(&self, access: Access) -> UserConfig;
+
+    /// Files of the person's own configuration that a plan takes from ([`Request::person_files`]), in a job that is to
+    /// have it or in any other.
+    fn person_files(&self, _with_user_config: bool) -> Option<PersonFiles> {
         None
+    }
+
+    /// The settings in them that do not hold in the job, by their names.
+    fn left_out(&self, _request: &Request<'_>, _access: Access) -> Result<Vec<String>, Failure> {
+        Ok(Vec::new())
     }
 
     /// What the plan will write down, and what must be recorded nowhere else.
@@ -244,12 +254,21 @@ pub struct Request<'a> {
     pub places: &'a Places,
     /// The session to go on with.
     pub resume: Option<Resume<'a>>,
-    /// The person's own configuration of the harness ([`Harness::person_config`]), where there is one.
-    pub person_config: Option<&'a str>,
+    /// Whether the job is to have the person's own configuration of the harness, as far as its access mode lets it.
+    pub with_user_config: bool,
+    /// Of that, the files that are there ([`Harness::person_files`]).
+    pub person_files: &'a [PersonFile],
     /// What nobody can guess, in hexadecimal digits: a password, where a harness needs one.
     pub nonce: &'a str,
     /// The version that the program reported ([`Harness::parse_version`]), where it was asked.
     pub version: Option<&'a str>,
+}
+
+impl<'a> Request<'a> {
+    /// The text of one of the person's own files.
+    pub fn person_file(&self, name: &str) -> Option<&'a str> {
+        self.person_files.iter().find(|file| file.name == name).map(|file| file.text.as_str())
+    }
 }
 
 /// A session that goes on.

@@ -55,6 +55,9 @@ pub struct JobSpec {
     /// The model to ask for, instead of the harness's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Whether it has the person's own configuration of the harness, as far as its access lets it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_user_config: bool,
     /// Whether it may change files.
     pub access: Access,
     /// What it works in.

@@ -73,6 +73,29 @@ pub fn secrets_in(settings: &toml::Table) -> Vec<String> {
     found
 }
 
+/// The same, of settings in JSON.
+pub fn secrets_in_json(settings: &serde_json::Value) -> Vec<String> {
+    match in_toml(settings) {
+        Some(toml::Value::Table(settings)) => secrets_in(&settings),
+        _ => Vec::new(),
+    }
+}
+
+/// JSON in the terms of TOML, which has no null.
+fn in_toml(value: &serde_json::Value) -> Option<toml::Value> {
+    use serde_json::Value;
+    Some(match value {
+        Value::String(text) => toml::Value::String(text.clone()),
+        Value::Array(values) => toml::Value::Array(values.iter().filter_map(in_toml).collect()),
+        Value::Object(members) => {
+            let members = members.iter().filter_map(|(name, value)| Some((name.clone(), in_toml(value)?)));
+            toml::Value::Table(members.collect())
+        }
+        // Neither is a secret.
+        Value::Null | Value::Bool(_) | Value::Number(_) => return None,
+    })
+}
+
 fn collect(key: &str, value: &toml::Value, found: &mut Vec<String>) {
     match value {
         toml::Value::String(text) if names_a_secret(key) => {

@@ -6,6 +6,8 @@
 
 #[path = "agents/logins.rs"]
 mod logins;
+#[path = "agents/person.rs"]
+mod person;
 #[path = "agents/plan.rs"]
 mod plan;
 #[expect(dead_code, reason = "it is codex's, too")]

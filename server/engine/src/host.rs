@@ -46,8 +46,8 @@ use tokio::sync::{mpsc, oneshot};
 pub use self::entry::reenter;
 pub(crate) use self::entry::{Errand, leave_message, start};
 pub(crate) use self::launch::can_be_refreshed;
+pub(crate) use self::private::person_files;
 pub(crate) use self::slots::cores;
-pub(crate) use self::turn::own_config;
 
 use self::control::{Reply, Request};
 use self::drive::{Answer, Event};

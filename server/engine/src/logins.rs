@@ -119,7 +119,7 @@ impl Logins {
         links: &[PlannedLink],
     ) -> Result<Vec<String>, LoginError> {
         let mut secrets = Vec::new();
-        for link in links.iter().filter(|link| link.kind != LinkKind::Locks) {
+        for link in links.iter().filter(|link| link.kind != LinkKind::Shared) {
             for using in uses(job, home, &harness.name(), link)? {
                 let held = self.hold(&using.login)?;
                 let Some(contents) = Place::open(&using.login)?.read(MAX_BYTES)? else { continue };
@@ -378,7 +378,7 @@ fn uses(job: &JobId, home: &AbsPath, harness: &HarnessName, link: &PlannedLink) 
     let Ok(resolved) = link.target.as_path().canonicalize() else { return Ok(Vec::new()) };
     let resolved = AbsPath::new(resolved).map_err(|_| outside())?;
     let files = match link.kind {
-        LinkKind::Locks => Vec::new(),
+        LinkKind::Shared => Vec::new(),
         LinkKind::WrittenFile | LinkKind::ReplacedFile => vec![(None, resolved)],
         LinkKind::Directory => {
             let names = place::files_in(&resolved, MAX_LOGINS)?;

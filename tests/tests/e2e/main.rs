@@ -25,4 +25,5 @@ mod secrets;
 mod setup;
 mod skew;
 mod transport;
+mod user_config;
 mod verify;

@@ -140,6 +140,7 @@ local M = {}
 ---@field base? pactify.BaseKind What the job's tree starts as; the configured default when absent.
 ---@field repository? string A `file:` URI in the repository: the only workspace folder when absent.
 ---@field model? string The model to ask for.
+---@field withUserConfig? boolean Whether the job has the person's own configuration of the harness, as far as its access lets it; only what pactify's configuration says of it when absent.
 ---@field isolation? pactify.Isolation How the tree is separated from the checkout.
 ---@field inPlace? boolean Whether a read-only job looks around in the checkout itself: at ignored files, and at what is not committed. Anything that changes there meanwhile fails it.
 ---@field verify? string[] The commands that the result of a write job has to pass, instead of those that the configuration and the brief name; none when it is empty.
@@ -379,6 +380,7 @@ local M = {}
 ---@field usage? pactify.Usage Tokens used.
 ---@field notices string[] What a person should know.
 ---@field brief string The whole brief.
+---@field withUserConfig? boolean Whether it has the person's own configuration of the harness, as far as its access lets it.
 ---@field worktree? string The job's tree as a `file:` URI, while there is one.
 ---@field session? string The harness's session.
 ---@field harnessVersion? string The harness's version.

@@ -12,7 +12,7 @@ mod verdict;
 
 use super::{
     Driver, Harness, HarnessName, Launch, LinkKind, LoginPlace, Plan, PlannedFile, PlannedLink, Request, SeenLogins,
-    Stdin, VendorKeys,
+    Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -97,6 +97,15 @@ impl Harness for Agy {
         &["GEMINI.md", ".agents"]
     }
 
+    fn user_config(&self, access: Access) -> UserConfig {
+        match access {
+            Access::Write => UserConfig::Taken,
+            Access::ReadOnly => UserConfig::Refused(
+                "its read-only jobs rest on a hook of ours, and your own home may bring others, and plugins",
+            ),
+        }
+    }
+
     fn vendor_keys(&self) -> VendorKeys {
         VendorKeys::Own(&["GEMINI_API_KEY"])
     }
@@ -107,6 +116,39 @@ const NO_UPDATE: (&str, &str) = ("AGY_CLI_DISABLE_AUTO_UPDATE", "T");
 
 fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launch, Failure> {
     refuse_version(request.version)?;
+    let home = if request.with_user_config { persons_home(request, access)? } else { private_home(request, access)? };
+    let mut env = vec![
+        ("TMPDIR".to_owned(), utf8(&request.places.tmp)?.to_owned()),
+        (NO_UPDATE.0.to_owned(), NO_UPDATE.1.to_owned()),
+    ];
+    if access == Access::ReadOnly {
+        // `git status` would refresh the index.
+        env.push(("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned()));
+    }
+    Ok(Launch {
+        executable: request.executable.clone(),
+        args: arguments(request, utf8(tree)?, home.gemini.as_ref(), access)?,
+        cwd: tree.clone(),
+        env,
+        keep_env: request.settings.environment.clone(),
+        files: home.files,
+        links: home.link.into_iter().collect(),
+        stdin: Stdin::Driver,
+        preflight: Vec::new(),
+        leftovers: Vec::new(),
+    })
+}
+
+/// Where agy keeps its state in a job.
+struct Home {
+    /// Its place, where it is the job's own.
+    gemini: Option<AbsPath>,
+    files: Vec<PlannedFile>,
+    link: Option<PlannedLink>,
+}
+
+/// One of the job's own, with the person's login linked into it.
+fn private_home(request: &Request<'_>, access: Access) -> Result<Home, Failure> {
     let gemini = request.places.home.join("gemini");
     let settings = settings::generate(&request.settings.config, access)?;
     let mut files = vec![
@@ -123,35 +165,38 @@ fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launc
         target: LOGIN.split('/').fold(state, |path, part| path.join(part)),
         kind: LinkKind::ReplacedFile,
     });
-    let mut env = vec![
-        ("TMPDIR".to_owned(), utf8(&request.places.tmp)?.to_owned()),
-        (NO_UPDATE.0.to_owned(), NO_UPDATE.1.to_owned()),
-    ];
+    Ok(Home { gemini: Some(gemini), files, link })
+}
+
+/// The person's, as it is: what a write job may do is said by arguments. Nothing of ours is written there.
+fn persons_home(request: &Request<'_>, access: Access) -> Result<Home, Failure> {
     if access == Access::ReadOnly {
-        // `git status` would refresh the index.
-        env.push(("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned()));
+        return Err(Failure::internal("a read-only job of agy was to work in the person's home"));
     }
-    Ok(Launch {
-        executable: request.executable.clone(),
-        args: arguments(request, utf8(tree)?, utf8(&gemini)?, access)?,
-        cwd: tree.clone(),
-        env,
-        keep_env: request.settings.environment.clone(),
-        files,
-        links: link.into_iter().collect(),
-        stdin: Stdin::Driver,
-        preflight: Vec::new(),
-        leftovers: Vec::new(),
-    })
+    if !request.settings.config.is_empty() {
+        return Err(Failure::new(
+            FailureCode::InvalidConfig,
+            "with your own configuration agy runs in your own home, where [harnesses.agy.config] is not written",
+            "leave `withUserConfig` out, or move what stands in [harnesses.agy.config] into agy's own settings",
+        ));
+    }
+    Ok(Home { gemini: None, files: Vec::new(), link: None })
 }
 
 /// The prompt is no argument: it comes as a line of the stream. `--disable-slash-commands` excludes plan mode; there the
 /// driver sees to it that no task is taken for a command.
-fn arguments(request: &Request<'_>, tree: &str, gemini: &str, access: Access) -> Result<Vec<String>, Failure> {
+fn arguments(
+    request: &Request<'_>,
+    tree: &str,
+    gemini: Option<&AbsPath>,
+    access: Access,
+) -> Result<Vec<String>, Failure> {
     let mut args = ["--input-format", "stream-json", "--output-format", "stream-json", "--print-timeout", NEVER]
         .map(str::to_owned)
         .to_vec();
-    args.push(format!("--gemini_dir={gemini}"));
+    if let Some(gemini) = gemini {
+        args.push(format!("--gemini_dir={}", utf8(gemini)?));
+    }
     args.extend(["--add-dir".to_owned(), tree.to_owned()]);
     let mode: &[&str] = match access {
         Access::Write => &["--dangerously-skip-permissions", "--disable-slash-commands"],

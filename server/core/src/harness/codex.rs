@@ -12,8 +12,8 @@ mod stderr;
 use std::time::Duration;
 
 use super::{
-    Confined, Driver, Harness, HarnessName, HarnessSettings, Launch, LinkKind, LoginPlace, Plan, PlannedFile,
-    PlannedLink, Preflight, Request, Resume, SeenLogins, Stdin, VendorKeys,
+    Confined, Driver, Harness, HarnessName, HarnessSettings, Launch, LinkKind, LoginPlace, PersonFiles, Plan,
+    PlannedFile, PlannedLink, Preflight, Request, Resume, SeenLogins, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::job::event::ExitRecord;
@@ -22,7 +22,11 @@ use crate::{AbsPath, Failure, FailureCode};
 /// The minor version that every statement of this module was observed with.
 pub const TESTED_VERSION: &str = "0.171";
 
-/// The person's own codex home, below their home directory.
+/// What a person tells every agent of codex.
+const INSTRUCTIONS: &str = "AGENTS.md";
+
+/// The person's own codex home: named by this, else below their home directory.
+const HOME_VARIABLE: &str = "CODEX_HOME";
 const HOME_FOLDER: &str = ".codex";
 
 /// The codex CLI.
@@ -84,7 +88,7 @@ impl Harness for Codex {
     }
 
     fn home_variable(&self) -> Option<&'static str> {
-        Some("CODEX_HOME")
+        Some(HOME_VARIABLE)
     }
 
     fn home_folder(&self) -> Option<&'static str> {
@@ -129,6 +133,32 @@ impl Harness for Codex {
         Some(Confined { args: args.map(str::to_owned).to_vec(), network, failure: failure::no_sandbox() })
     }
 
+    fn user_config(&self, _access: Access) -> UserConfig {
+        // Read-only as well: the sandbox is codex's, and what would act outside of it stays out.
+        UserConfig::Taken
+    }
+
+    fn person_files(&self, with_user_config: bool) -> Option<PersonFiles> {
+        with_user_config.then_some(PersonFiles {
+            variable: HOME_VARIABLE,
+            folder: HOME_FOLDER,
+            names: &[config::FILE, INSTRUCTIONS],
+        })
+    }
+
+    fn left_out(&self, request: &Request<'_>, access: Access) -> Result<Vec<String>, Failure> {
+        let tree = utf8(&request.places.tree)?;
+        Ok(config::generate(config::Job { request, tree, access, network: false })?.left_out)
+    }
+
+    fn secrets(&self, request: &Request<'_>) -> Vec<String> {
+        config::secrets(request)
+    }
+
+    fn private_files(&self) -> &'static [&'static str] {
+        &[config::FILE]
+    }
+
     fn vendor_keys(&self) -> VendorKeys {
         // It does not read OPENAI_API_KEY; a provider's `env_key` is let through with the provider.
         VendorKeys::Own(&["CODEX_API_KEY"])
@@ -146,18 +176,23 @@ fn launch(request: &Request<'_>, tree: &AbsPath, access: Access, network: bool) 
             keep_env.push(variable.clone());
         }
     }
+    let instructions = request.person_file(INSTRUCTIONS).map(|text| (INSTRUCTIONS, text.to_owned()));
     Ok(Launch {
         executable: request.executable.clone(),
         args: arguments(request, tree_text, mode)?,
         cwd: tree.clone(),
         env: vec![
-            ("CODEX_HOME".to_owned(), utf8(&places.home)?.to_owned()),
+            (HOME_VARIABLE.to_owned(), utf8(&places.home)?.to_owned()),
             // Not an ancestor of CODEX_HOME: codex makes no sandbox helpers below a temporary directory.
             ("TMPDIR".to_owned(), utf8(&places.tmp)?.to_owned()),
             ("PACTIFY_JOB".to_owned(), request.job.to_string()),
         ],
         keep_env,
-        files: vec![PlannedFile { path: places.home.join("config.toml"), contents: config.text }],
+        files: [Some((config::FILE, config.text)), instructions]
+            .into_iter()
+            .flatten()
+            .map(|(name, contents)| PlannedFile { path: places.home.join(name), contents })
+            .collect(),
         links: if config.provider.uses_login { login_link(request).into_iter().collect() } else { Vec::new() },
         stdin: Stdin::Text(request.brief.as_str().to_owned()),
         preflight: vec![sandbox_check(mode)],

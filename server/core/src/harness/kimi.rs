@@ -9,14 +9,18 @@ mod records;
 
 use super::acp::AcpDriver;
 use super::{
-    Driver, Harness, HarnessName, Interpreter, Launch, LinkKind, LoginPlace, Plan, PlannedFile, PlannedLink, Request,
-    SeenLogins, Stdin, VendorKeys,
+    Driver, Harness, HarnessName, Interpreter, Launch, LinkKind, LoginPlace, PersonFiles, Plan, PlannedFile,
+    PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
 
 /// The version that every statement of this module was observed with.
 const TESTED_VERSION: &str = "2.1";
+
+/// Where a person keeps kimi's state.
+const HOME_VARIABLE: &str = "KIMI_CODE_HOME";
+const HOME_FOLDER: &str = ".kimi-code";
 
 /// kimi's home, below the job's; its evidence is found there.
 const STATE: &str = "kimi";
@@ -74,15 +78,30 @@ impl Harness for Kimi {
     }
 
     fn home_variable(&self) -> Option<&'static str> {
-        Some("KIMI_CODE_HOME")
+        Some(HOME_VARIABLE)
     }
 
     fn home_folder(&self) -> Option<&'static str> {
-        Some(".kimi-code")
+        Some(HOME_FOLDER)
     }
 
-    fn person_config(&self) -> Option<&'static str> {
-        Some("config.toml")
+    fn user_config(&self, access: Access) -> UserConfig {
+        match access {
+            Access::Write => UserConfig::Taken,
+            Access::ReadOnly => UserConfig::Refused(
+                "its read-only jobs are kept from writing by a configuration that has nothing else in it",
+            ),
+        }
+    }
+
+    fn person_files(&self, with_user_config: bool) -> Option<PersonFiles> {
+        let names: &[&str] =
+            if with_user_config { &[config::FILE, config::SERVERS, config::INSTRUCTIONS] } else { &[config::FILE] };
+        Some(PersonFiles { variable: HOME_VARIABLE, folder: HOME_FOLDER, names })
+    }
+
+    fn left_out(&self, request: &Request<'_>, _access: Access) -> Result<Vec<String>, Failure> {
+        config::left_out(request)
     }
 
     fn secrets(&self, request: &Request<'_>) -> Vec<String> {
@@ -90,7 +109,7 @@ impl Harness for Kimi {
     }
 
     fn private_files(&self) -> &'static [&'static str] {
-        &["kimi/config.toml"]
+        &["kimi/config.toml", "kimi/mcp.json"]
     }
 
     fn repository_instructions(&self) -> &'static [&'static str] {
@@ -100,7 +119,7 @@ impl Harness for Kimi {
     fn login_places(&self) -> &'static [LoginPlace] {
         &[
             LoginPlace { path: "credentials", kind: LinkKind::Directory },
-            LoginPlace { path: "oauth", kind: LinkKind::Locks },
+            LoginPlace { path: "oauth", kind: LinkKind::Shared },
         ]
     }
 
@@ -127,6 +146,16 @@ fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launc
         None => (request.executable.clone(), Vec::new()),
     };
     args.push("acp".to_owned());
+    let mut files = vec![
+        PlannedFile { path: state.join(config::FILE), contents: config::render(request, access)? },
+        // Made so that there is a home: kimi asks a login shell for its environment.
+        PlannedFile { path: user.join(".profile"), contents: String::new() },
+    ];
+    let beside = [config::SERVERS, config::INSTRUCTIONS].into_iter().filter(|_| request.with_user_config);
+    files.extend(beside.filter_map(|name| {
+        let contents = request.person_file(name)?.to_owned();
+        Some(PlannedFile { path: state.join(name), contents })
+    }));
     let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     Ok(Launch {
         executable,
@@ -136,18 +165,14 @@ fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launc
             set("PWD", &utf8(tree)?),
             set("HOME", &utf8(&user)?),
             set("TMPDIR", &utf8(&places.tmp)?),
-            set("KIMI_CODE_HOME", &utf8(&state)?),
+            set(HOME_VARIABLE, &utf8(&state)?),
             // Without these it asks for news and reports on itself.
             set("KIMI_DISABLE_TELEMETRY", "1"),
             set("KIMI_CODE_NO_AUTO_UPDATE", "1"),
             set("KIMI_DISABLE_CRON", "1"),
         ],
         keep_env: request.settings.environment.clone(),
-        files: vec![
-            PlannedFile { path: state.join("config.toml"), contents: config::render(request, access)? },
-            // Made so that there is a home: kimi asks a login shell for its environment.
-            PlannedFile { path: user.join(".profile"), contents: String::new() },
-        ],
+        files,
         links: login_links(request, &state),
         stdin: Stdin::Driver,
         preflight: Vec::new(),
@@ -159,12 +184,12 @@ fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launc
 /// or two jobs would refresh at once and spend one refresh token twice.
 fn login_links(request: &Request<'_>, state: &AbsPath) -> Vec<PlannedLink> {
     let places = request.places;
-    let own = places.person_state.clone().or_else(|| places.user_home.as_ref().map(|home| home.join(".kimi-code")));
+    let own = places.person_state.clone().or_else(|| places.user_home.as_ref().map(|home| home.join(HOME_FOLDER)));
     let link = |name: &str, kind| {
         let target = own.as_ref()?.join(name);
         Some(PlannedLink { at: state.join(name), target, kind })
     };
-    [link("credentials", LinkKind::Directory), link("oauth", LinkKind::Locks)].into_iter().flatten().collect()
+    [link("credentials", LinkKind::Directory), link("oauth", LinkKind::Shared)].into_iter().flatten().collect()
 }
 
 fn utf8(path: &AbsPath) -> Result<String, Failure> {

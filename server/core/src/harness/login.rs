@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use crate::AbsPath;
 
-/// A link that a plan makes, to a login of the person.
+/// A link that a plan makes, to a login of the person or to what belongs to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedLink {
     /// Where the link is made, below the job's home.
     pub at: AbsPath,
-    /// What it leads to; left out without an error when that does not exist ([`LinkKind::Locks`] apart).
+    /// What it leads to; left out without an error when that does not exist ([`LinkKind::Shared`] apart).
     pub target: AbsPath,
     /// What it leads to, and what the harness does with it.
     pub kind: LinkKind,
@@ -32,9 +32,10 @@ pub enum LinkKind {
     ReplacedFile,
     /// A directory of logins: each regular file directly in it is one. It and they must be writable.
     Directory,
-    /// A directory of locks, by which processes that refresh one login wait for each other. Made where it is missing, if
-    /// the directory above it is there.
-    Locks,
+    /// A directory that holds no login and is the person's and the job's in common: of locks, by which processes that
+    /// refresh one login wait for each other, or of sessions. Made where it is missing, if the directory above it is
+    /// there.
+    Shared,
 }
 
 /// Where a harness keeps logins of the person, as jobs are led to them.
@@ -50,8 +51,8 @@ pub struct LoginPlace {
 pub struct SeenLogins<'a> {
     /// What each login file that is there is worth.
     pub worth: &'a [LoginWorth],
-    /// The person's own configuration of the harness ([`super::Harness::person_config`]), where there is one.
-    pub person_config: Option<&'a str>,
+    /// The person's own configuration of the harness ([`super::Harness::person_files`]), as far as any job takes from it.
+    pub person_files: &'a [super::PersonFile],
     /// The person's settings in pactify's configuration.
     pub settings: &'a super::HarnessSettings,
     /// Whether a variable that the harness would be given is set.

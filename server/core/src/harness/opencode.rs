@@ -6,11 +6,12 @@
 mod config;
 mod dialect;
 mod launcher;
+mod person;
 
 use super::acp::AcpDriver;
 use super::{
-    Driver, Harness, HarnessName, Launch, LinkKind, LoginPlace, Plan, PlannedFile, PlannedLink, Request, SeenLogins,
-    Stdin, VendorKeys,
+    Driver, Harness, HarnessName, Launch, LinkKind, LoginPlace, PersonFiles, Places, Plan, PlannedFile, PlannedLink,
+    Request, SeenLogins, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -22,6 +23,8 @@ const TESTED_VERSION: &str = "1.18";
 const CONFIG: &str = "config";
 const DATA: &str = "data";
 const USER: &str = "user";
+/// A link to the person's own sessions, where a job's is to be among them.
+const SESSIONS: &str = "sessions";
 
 /// The opencode CLI.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +85,27 @@ impl Harness for Opencode {
         &["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"]
     }
 
+    fn user_config(&self, access: Access) -> UserConfig {
+        match access {
+            Access::Write => UserConfig::Taken,
+            Access::ReadOnly => UserConfig::Refused(
+                "nothing shows which tools its model is offered, and your configuration may bring some that write",
+            ),
+        }
+    }
+
+    fn person_files(&self, with_user_config: bool) -> Option<PersonFiles> {
+        with_user_config.then_some(PersonFiles { variable: "XDG_CONFIG_HOME", folder: ".config", names: person::NAMES })
+    }
+
+    fn left_out(&self, request: &Request<'_>, _access: Access) -> Result<Vec<String>, Failure> {
+        Ok(person::take(request)?.left_out)
+    }
+
+    fn secrets(&self, request: &Request<'_>) -> Vec<String> {
+        person::secrets(request)
+    }
+
     fn private_files(&self) -> &'static [&'static str] {
         &["config/opencode/opencode.json"]
     }
@@ -111,6 +135,17 @@ fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launc
     let mut keep_env = request.settings.environment.clone();
     keep_env.extend(config.variables);
     let file = |path: AbsPath, contents: String| PlannedFile { path, contents };
+    let instructions =
+        request.person_file(person::INSTRUCTIONS).map(|text| file(own.join("AGENTS.md"), text.to_owned()));
+    let mut files = vec![
+        file(own.join("opencode.json"), config.text),
+        // A config directory that has these is taken for installed: otherwise npm would run beside every job.
+        file(own.join("package.json"), config::package(request.version)),
+        file(own.join("package-lock.json"), config::package_lock(request.version)),
+        file(own.join("node_modules").join(".package-lock.json"), "{}\n".to_owned()),
+        file(home.join(USER).join(".profile"), String::new()),
+    ];
+    files.extend(instructions);
     Ok(Launch {
         executable: request.executable.clone(),
         // Its log is the only thing that tells of a provider that refuses, or of a loop.
@@ -118,15 +153,8 @@ fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launc
         cwd: tree.clone(),
         env: environment(request, tree)?,
         keep_env,
-        files: vec![
-            file(own.join("opencode.json"), config.text),
-            // A config directory that has these is taken for installed: otherwise npm would run beside every job.
-            file(own.join("package.json"), config::package(request.version)),
-            file(own.join("package-lock.json"), config::package_lock(request.version)),
-            file(own.join("node_modules").join(".package-lock.json"), "{}\n".to_owned()),
-            file(home.join(USER).join(".profile"), String::new()),
-        ],
-        links: login_link(request).into_iter().collect(),
+        files,
+        links: login_link(request).into_iter().chain(sessions_link(request)).collect(),
         stdin: Stdin::Driver,
         preflight: Vec::new(),
         leftovers: Vec::new(),
@@ -159,6 +187,10 @@ fn environment(request: &Request<'_>, tree: &AbsPath) -> Result<Vec<(String, Str
         "OPENCODE_DISABLE_CLAUDE_CODE",
     ];
     env.extend(switches.map(|name| (name.to_owned(), "1".to_owned())));
+    if request.with_user_config {
+        // Through the link to where the person's own sessions are.
+        env.push(("OPENCODE_DB".to_owned(), utf8(&home.join(SESSIONS).join("opencode.db"))?));
+    }
     // Without one, every program on the machine may drive the job through the port that it opens.
     env.push(("OPENCODE_SERVER_PASSWORD".to_owned(), request.nonce.to_owned()));
     Ok(env)
@@ -166,16 +198,25 @@ fn environment(request: &Request<'_>, tree: &AbsPath) -> Result<Vec<(String, Str
 
 /// The login file as a link: opencode writes through it.
 fn login_link(request: &Request<'_>) -> Option<PlannedLink> {
-    let places = request.places;
-    let data = places.person_state.clone().or_else(|| {
-        let home = places.user_home.as_ref()?;
-        Some(home.join(".local").join("share"))
-    })?;
+    let data = persons_data(request.places)?;
     Some(PlannedLink {
-        at: places.home.join(DATA).join("opencode").join("auth.json"),
+        at: request.places.home.join(DATA).join("opencode").join("auth.json"),
         target: data.join("opencode").join("auth.json"),
         kind: LinkKind::WrittenFile,
     })
+}
+
+/// The directory of the person's sessions, for a job that is to be among them: sqlite keeps more files beside the one.
+fn sessions_link(request: &Request<'_>) -> Option<PlannedLink> {
+    let data = persons_data(request.places).filter(|_| request.with_user_config)?;
+    let at = request.places.home.join(SESSIONS);
+    Some(PlannedLink { at, target: data.join("opencode"), kind: LinkKind::Shared })
+}
+
+/// The person's `XDG_DATA_HOME`.
+fn persons_data(places: &Places) -> Option<AbsPath> {
+    let usual = || Some(places.user_home.as_ref()?.join(".local").join("share"));
+    places.person_state.clone().or_else(usual)
 }
 
 fn refuse_newer(version: Option<&str>) -> Result<(), Failure> {

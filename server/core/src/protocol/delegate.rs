@@ -28,6 +28,10 @@ wire! {
         /// The model to ask for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub model: Option<String>,
+        /// Whether the job has the person's own configuration of the harness, as far as its access lets it; only what
+        /// pactify's configuration says of it when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub with_user_config: Option<bool>,
         /// How the tree is separated from the checkout.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub isolation: Option<Isolation>,

@@ -124,6 +124,9 @@ wire! {
         pub summary: JobSummary,
         /// The whole brief.
         pub brief: String,
+        /// Whether it has the person's own configuration of the harness, as far as its access lets it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub with_user_config: bool,
         /// The job's tree as a `file:` URI, while there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub worktree: Option<String>,

@@ -41,6 +41,7 @@ pub fn detail(summary: JobSummary, spec: &JobSpec, state: &JobState) -> JobDetai
     let mut detail = JobDetail {
         summary,
         brief: spec.brief.as_str().to_owned(),
+        with_user_config: spec.with_user_config,
         worktree: state.tree.as_ref().map(|tree| file_uri(tree.path.as_path())),
         session: attempt.and_then(|attempt| attempt.session.clone()),
         harness_version: attempt.and_then(|attempt| attempt.harness_version.clone()),

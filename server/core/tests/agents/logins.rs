@@ -6,6 +6,8 @@ use pactify_core::harness::kimi::Kimi;
 use pactify_core::harness::opencode::Opencode;
 use pactify_core::harness::{Harness, LoginWorth, SeenLogins, registry};
 
+use super::plan::file;
+
 const GATEWAY: &str = "[harnesses.codex.config]\nmodel_provider = \"g\"\n[harnesses.codex.config.model_providers.g]\n\
                        env_key = \"GATEWAY_KEY\"\n";
 const OPEN: &str = "[harnesses.codex.config]\nmodel_provider = \"g\"\n[harnesses.codex.config.model_providers.g]\n\
@@ -50,7 +52,8 @@ fn a_login_is_seen_where_its_harness_looks_for_one() {
     for (harness, configuration, own, worth, set, expected) in cases {
         let settings = Settings::parse(configuration).unwrap().harness_settings(&harness.name());
         let is_set = |name: &str| set.contains(&name);
-        let seen = SeenLogins { worth, person_config: Some(own), settings: &settings, is_set: &is_set };
+        let own_files = [file("config.toml", own)];
+        let seen = SeenLogins { worth, person_files: &own_files, settings: &settings, is_set: &is_set };
         let name = harness.name();
         assert_eq!(harness.is_logged_in(&seen), expected, "{name} {configuration:?} {own:?} {worth:?} {set:?}");
     }

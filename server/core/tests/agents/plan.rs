@@ -3,7 +3,7 @@
 use pactify_core::config::Settings;
 use pactify_core::harness::kimi::Kimi;
 use pactify_core::harness::opencode::Opencode;
-use pactify_core::harness::{Harness, Launch, Request};
+use pactify_core::harness::{Harness, Launch, PersonFile, Request};
 use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
 use pactify_core::permission::Policy;
 use pactify_core::{AbsPath, Failure, FailureCode};
@@ -41,12 +41,12 @@ const PROVIDER: &str = r#"
     models.big.name = "Big"
 "#;
 
-fn asked(harness: &dyn Harness, configuration: &str, version: &'static str) -> Asked {
+pub(crate) fn asked(harness: &dyn Harness, configuration: &str, version: &'static str) -> Asked {
     let settings = Settings::parse(configuration).unwrap().harness_settings(&harness.name());
     Asked { settings, version: Some(version), executable: path("/opt/agent"), ..Asked::plain() }
 }
 
-fn launch(harness: &dyn Harness, request: &Request<'_>, access: Access) -> Result<Launch, Failure> {
+pub(crate) fn launch(harness: &dyn Harness, request: &Request<'_>, access: Access) -> Result<Launch, Failure> {
     let tree = request.places.tree.clone();
     match access {
         Access::Write => harness.plan_write(request, WriteGrant { tree, network: true }).map(|p| p.into_launch()),
@@ -62,9 +62,18 @@ fn shown(launch: &Launch) -> String {
 
 fn kimi(asked: &Asked, access: Access) -> Result<Launch, Failure> {
     let (script, node) = (path("/usr/lib/node_modules/@moonshot-ai/kimi-code/dist/main.mjs"), path("/usr/bin/node"));
-    let request =
-        Request { executable: &script, interpreter: Some(&node), person_config: Some(OWN), ..asked.request() };
+    let own = [file("config.toml", OWN)];
+    let request = Request { executable: &script, interpreter: Some(&node), person_files: &own, ..asked.request() };
     launch(&Kimi, &request, access)
+}
+
+pub(crate) fn file(name: &'static str, text: &str) -> PersonFile {
+    PersonFile { name, directory: path("/home/u/own"), text: text.to_owned() }
+}
+
+pub(crate) fn contents<'l>(launch: &'l Launch, end: &str) -> Option<&'l str> {
+    let found = launch.files.iter().find(|file| file.path.as_path().ends_with(end))?;
+    Some(&found.contents)
 }
 
 #[test]
@@ -127,10 +136,12 @@ fn what_a_promise_hangs_on_cannot_be_set() {
 #[test]
 fn what_the_person_keeps_secret_is_known_to_be() {
     let asked = asked(&Kimi, "", "2.1.0");
-    let request = Request { person_config: Some(OWN), ..asked.request() };
+    let own = [file("config.toml", OWN)];
+    let request = Request { person_files: &own, ..asked.request() };
     let secrets = Kimi.secrets(&request);
     assert!(secrets.contains(&"sk-of-the-person".to_owned()) && !secrets.contains(&"kimi".to_owned()), "{secrets:?}");
-    let broken = Request { person_config: Some("api_key = \"sk-x"), ..asked.request() };
+    let own = [file("config.toml", "api_key = \"sk-x")];
+    let broken = Request { person_files: &own, ..asked.request() };
     let failure = launch(&Kimi, &broken, Access::Write).unwrap_err();
     assert!(failure.message.contains("no TOML") && !failure.message.contains("sk-x"), "{failure:?}");
 }

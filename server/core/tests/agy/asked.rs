@@ -20,6 +20,7 @@ pub(crate) struct Asked {
     pub(crate) model: Option<&'static str>,
     pub(crate) session: Option<&'static str>,
     pub(crate) version: Option<&'static str>,
+    pub(crate) with_user_config: bool,
 }
 
 impl Asked {
@@ -46,6 +47,7 @@ impl Asked {
             model: None,
             session: None,
             version: Some("1.5.7"),
+            with_user_config: false,
         }
     }
 
@@ -59,7 +61,8 @@ impl Asked {
             brief: &self.brief,
             executable: &self.executable,
             interpreter: None,
-            person_config: None,
+            with_user_config: self.with_user_config,
+            person_files: &[],
             nonce: "5eed",
             settings: &self.settings,
             model: self.model,

@@ -29,6 +29,18 @@ fn a_write_job_has_every_permission_and_a_private_home() {
 }
 
 #[test]
+fn with_the_person_s_configuration_it_works_in_their_home_and_writes_nothing_there() {
+    let with = |keys| Asked { with_user_config: true, ..Asked::of(keys) };
+    let launch = with("").plan(Access::Write).unwrap();
+    assert!(!launch.args.iter().any(|arg| arg.starts_with("--gemini_dir")), "{:?}", launch.args);
+    assert!(launch.args.contains(&"--dangerously-skip-permissions".to_owned()));
+    assert!(launch.files.is_empty() && launch.links.is_empty());
+    let refused = with("config.modelProvider = \"gemini\"").plan(Access::Write).unwrap_err();
+    assert_eq!(refused.code, FailureCode::InvalidConfig);
+    assert!(with("").plan(Access::ReadOnly).is_err(), "it would have no hook");
+}
+
+#[test]
 fn a_read_only_job_has_plan_mode_exact_commands_and_a_hook() {
     let launch = Asked::plain().plan(Access::ReadOnly).unwrap();
     assert!(launch.args.join(" ").ends_with("--add-dir /j/tree --mode plan"), "{:?}", launch.args);

@@ -96,8 +96,7 @@ pub(super) fn environment(
 /// The person's toolchains that are there, and that no variable of theirs leads to.
 fn toolchains(env: &Env) -> Vec<(&'static str, AbsPath)> {
     let data = env.variable("XDG_DATA_HOME").and_then(|path| AbsPath::new(path).ok());
-    let mut found =
-        toolchains::places(env.directories().home(), data.as_ref(), |name| env.variable(name).is_some());
+    let mut found = toolchains::places(env.directories().home(), data.as_ref(), |name| env.variable(name).is_some());
     found.retain(|(_, place)| place.as_path().is_dir());
     found
 }
@@ -130,7 +129,7 @@ fn write(file: &PlannedFile, roots: &[&AbsPath]) -> io::Result<()> {
 fn make_link(link: &PlannedLink, roots: &[&AbsPath]) -> Result<(), LaunchError> {
     let failed = |source| LaunchError::Write { path: link.at.clone(), source };
     let target = link.target.as_path();
-    if link.kind == LinkKind::Locks && target.parent().is_some_and(Path::is_dir) {
+    if link.kind == LinkKind::Shared && target.parent().is_some_and(Path::is_dir) {
         match std::fs::DirBuilder::new().mode(0o700).create(target) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
             _ => {}
@@ -156,7 +155,7 @@ pub(crate) fn can_be_refreshed(target: &Path, kind: LinkKind) -> bool {
         && match kind {
             LinkKind::WrittenFile => is(std::fs::FileType::is_file),
             LinkKind::ReplacedFile => is(std::fs::FileType::is_file) && resolved.parent().is_some_and(writable),
-            LinkKind::Directory | LinkKind::Locks => is(std::fs::FileType::is_dir),
+            LinkKind::Directory | LinkKind::Shared => is(std::fs::FileType::is_dir),
         }
 }
 
@@ -310,11 +309,11 @@ mod tests {
         };
         let made = |at: &str| std::fs::read_link(home.join(at).as_path()).is_ok();
         assert!(
-            make("oauth", login.join("none").join("oauth"), LinkKind::Locks) && !made("oauth"),
+            make("oauth", login.join("none").join("oauth"), LinkKind::Shared) && !made("oauth"),
             "no home, no locks"
         );
-        assert!(make("oauth", login.join("oauth"), LinkKind::Locks) && made("oauth"));
-        assert!(make("oauth", login.join("oauth"), LinkKind::Locks), "they are there already");
+        assert!(make("oauth", login.join("oauth"), LinkKind::Shared) && made("oauth"));
+        assert!(make("oauth", login.join("oauth"), LinkKind::Shared), "they are there already");
         let mode = std::fs::metadata(login.join("oauth").as_path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
 
@@ -323,7 +322,7 @@ mod tests {
             ("oauth", LinkKind::WrittenFile),
             ("oauth", LinkKind::ReplacedFile),
             ("file", LinkKind::Directory),
-            ("file", LinkKind::Locks),
+            ("file", LinkKind::Shared),
         ] {
             assert!(!make("odd", login.join(target), kind) && !made("odd"), "{target} is no {kind:?}");
         }

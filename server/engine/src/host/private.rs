@@ -5,22 +5,42 @@
 use std::io;
 use std::path::Path;
 
-use pactify_core::AbsPath;
-use pactify_core::harness::{Harness, registry};
+use pactify_core::harness::{Harness, PersonFile, registry};
+use pactify_core::{AbsPath, Failure, FailureCode};
 
 use super::Host;
 use crate::causes::with_causes;
 use crate::disk::{Dir, DiskError};
+use crate::env::Env;
 
 /// The longest configuration of a person's own that is read, in bytes.
 const CONFIG_MAX: u64 = 1 << 20;
 
-/// The person's own configuration of a harness, from where they keep its state; nothing where there is none. Unlike
-/// everything in a job's home it may be a link: many people keep such files elsewhere.
-pub(super) fn person_config(harness: &dyn Harness, state: Option<&AbsPath>) -> io::Result<Option<String>> {
-    let (Some(name), Some(state)) = (harness.person_config(), state) else { return Ok(None) };
-    let path = state.join(name);
-    let described = match std::fs::metadata(path.as_path()) {
+/// The files of the person's own configuration that a job's plan takes from, as far as they are there. Unlike everything
+/// in a job's home one may be a link: many people keep such files elsewhere.
+pub(crate) fn person_files(
+    env: &Env,
+    harness: &dyn Harness,
+    with_user_config: bool,
+) -> Result<Vec<PersonFile>, Failure> {
+    let Some(wanted) = harness.person_files(with_user_config) else { return Ok(Vec::new()) };
+    let chosen = env.variable(wanted.variable).and_then(|path| AbsPath::new(path).ok());
+    let directory = chosen.unwrap_or_else(|| env.directories().home().join(wanted.folder));
+    let mut found = Vec::new();
+    for &name in wanted.names {
+        let text = read(&directory.as_path().join(name)).map_err(|error| {
+            let harness = harness.name();
+            let next = format!("see that {harness}'s own {name} can be read, then retry the job");
+            let message = format!("{harness}'s own {name} cannot be read: {error}");
+            Failure::new(FailureCode::InvalidConfig, message, next)
+        })?;
+        found.extend(text.map(|text| PersonFile { name, directory: directory.clone(), text }));
+    }
+    Ok(found)
+}
+
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let described = match std::fs::metadata(path) {
         Ok(described) => described,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -28,7 +48,7 @@ pub(super) fn person_config(harness: &dyn Harness, state: Option<&AbsPath>) -> i
     if !described.is_file() || described.len() > CONFIG_MAX {
         return Err(io::Error::other("it is no ordinary file of at most 1 MiB"));
     }
-    std::fs::read_to_string(path.as_path()).map(Some)
+    std::fs::read_to_string(path).map(Some)
 }
 
 /// Removes what was there for this attempt only.
@@ -73,6 +93,7 @@ mod tests {
     use pactify_core::harness::kimi::Kimi;
 
     use super::*;
+    use crate::env::Directories;
 
     fn root() -> (tempfile::TempDir, AbsPath) {
         let directory = tempfile::tempdir().unwrap();
@@ -100,15 +121,27 @@ mod tests {
 
     #[test]
     fn a_configuration_is_read_where_there_is_one() {
-        let (_state, state) = root();
-        assert_eq!(person_config(&Kimi, Some(&state)).unwrap(), None);
-        assert_eq!(person_config(&Kimi, None).unwrap(), None);
+        let (_home, home) = root();
+        let state = home.join(".kimi-code");
+        let env = |variables: &[(&str, &AbsPath)]| {
+            let variables = variables.iter().map(|(name, at)| ((*name).into(), at.as_path().into())).collect();
+            Env::from_values(variables, Directories::under(&home))
+        };
+        let texts = |env: &Env, all| {
+            let files = person_files(env, &Kimi, all)?;
+            Ok::<_, Failure>(files.into_iter().map(|file| (file.name, file.text)).collect::<Vec<_>>())
+        };
+        assert_eq!(texts(&env(&[]), true).unwrap(), []);
+        fs::create_dir(state.as_path()).unwrap();
         fs::write(state.join("elsewhere").as_path(), "a = 1").unwrap();
         symlink("elsewhere", state.join("config.toml").as_path()).unwrap();
-        assert_eq!(person_config(&Kimi, Some(&state)).unwrap().as_deref(), Some("a = 1"));
+        fs::write(state.join("mcp.json").as_path(), "{}").unwrap();
+        assert_eq!(texts(&env(&[]), false).unwrap(), [("config.toml", "a = 1".to_owned())]);
+        assert_eq!(texts(&env(&[]), true).unwrap().len(), 2, "all of it where the person said so");
+        assert_eq!(texts(&env(&[("KIMI_CODE_HOME", &home)]), true).unwrap(), []);
         fs::remove_file(state.join("config.toml").as_path()).unwrap();
         fs::create_dir(state.join("config.toml").as_path()).unwrap();
-        assert!(person_config(&Kimi, Some(&state)).is_err());
+        assert_eq!(texts(&env(&[]), false).unwrap_err().code, FailureCode::InvalidConfig);
     }
 
     #[test]

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use pactify_core::brief::Brief;
 use pactify_core::harness::version::untested;
-use pactify_core::harness::{Harness, Launch, Places, Request, Resume, registry};
+use pactify_core::harness::{Harness, Launch, Places, Request, Resume, UserConfig, registry};
 use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
 use pactify_core::job::event::{CheckoutRecord, Known, TreeRecord, Usage};
 use pactify_core::job::outcome::over_limit;
-use pactify_core::{AbsPath, Failure, FailureCode};
+use pactify_core::{AbsPath, Failure, FailureCode, display};
 
 use super::drive::{LEFTOVERS, Running};
 use super::launch::LaunchError;
@@ -21,6 +21,9 @@ use crate::git::{Git, Stage, Wanted, capture};
 use crate::harness;
 use crate::process::{ChildEnv, JobTree, Marker};
 use crate::tree::Trash;
+
+/// How much of a list of settings a notice has, in characters.
+const KEYS_MAX: usize = 400;
 
 /// Which turn of a job's session it is.
 #[derive(Debug)]
@@ -157,8 +160,8 @@ pub(super) async fn start(
     if let Some(ceiling) = host.settings().ceilings.passed(used) {
         return Ok(Err(over_limit(ceiling)));
     }
-    let person_config = match own_config(&*harness, &places) {
-        Ok(config) => config,
+    let person_files = match private::person_files(host.env(), &*harness, spec.with_user_config) {
+        Ok(files) => files,
         Err(failure) => return Ok(Err(failure)),
     };
     let nonce = nonce(host)?;
@@ -175,7 +178,8 @@ pub(super) async fn start(
         permissions: spec.permissions,
         places: &places,
         resume: session.as_deref().map(|session| Resume { session, used }),
-        person_config: person_config.as_deref(),
+        with_user_config: spec.with_user_config,
+        person_files: &person_files,
         nonce: &nonce,
         version: version.as_deref(),
     };
@@ -189,7 +193,9 @@ pub(super) async fn start(
     if let Err(failure) = logins::begin(host, &harness, &launch).await? {
         return Ok(Err(failure));
     }
-    tell(host, &*harness, &request)?;
+    if let Err(failure) = tell(host, &*harness, &request)? {
+        return Ok(Err(failure));
+    }
     let environment = match made_ready(host, &launch, &places, workplace).await? {
         Ok(environment) => environment,
         Err(error) => return Ok(Err(error.into_failure(&*harness, &request))),
@@ -225,14 +231,33 @@ async fn made_ready(
     .await
 }
 
-/// What a person should know of the harness, and of what the tree brings for it.
-fn tell(host: &mut Host, harness: &dyn Harness, request: &Request<'_>) -> Result<(), HostError> {
+/// What a person should know of the harness, of their own configuration, and of what the tree brings for it.
+fn tell(host: &mut Host, harness: &dyn Harness, request: &Request<'_>) -> Result<Result<(), Failure>, HostError> {
     let unknown = untested(harness, request.version).map(|text| ("harnessUntested", text));
+    let own = match own_configuration(harness, request, host.spec().access) {
+        Ok(own) => own.map(|text| ("userConfig", text)),
+        Err(failure) => return Ok(Err(failure)),
+    };
     let brought = private::instructions(harness, &request.places.tree).map(|text| ("repositoryInstructions", text));
-    for (id, text) in unknown.into_iter().chain(brought) {
+    for (id, text) in [unknown, own, brought].into_iter().flatten() {
         host.record(Known::Notice { id: id.to_owned(), text })?;
     }
-    Ok(())
+    Ok(Ok(()))
+}
+
+fn own_configuration(harness: &dyn Harness, request: &Request<'_>, access: Access) -> Result<Option<String>, Failure> {
+    if !request.with_user_config || harness.user_config(access) != UserConfig::Taken {
+        return Ok(None);
+    }
+    let name = harness.name();
+    let left_out = harness.left_out(request, access)?;
+    Ok(Some(match left_out.as_slice() {
+        [] => format!("the job has your own configuration of {name}"),
+        _ => {
+            let keys = display::headline(&left_out.join(", "), KEYS_MAX);
+            format!("the job has your own configuration of {name}, without what its access decides: {keys}")
+        }
+    }))
 }
 
 async fn version(host: &mut Host, harness: &Arc<dyn Harness>) -> Result<Result<Option<String>, Failure>, HostError> {
@@ -253,17 +278,6 @@ async fn recorded(host: &mut Host, running: Running, version: Option<String>) ->
         return Err(error);
     }
     Ok(running)
-}
-
-/// The person's own configuration of the harness, from where they keep it.
-pub(crate) fn own_config(harness: &dyn Harness, places: &Places) -> Result<Option<String>, Failure> {
-    let beside = || Some(places.user_home.as_ref()?.join(harness.home_folder()?));
-    let state = places.person_state.clone().or_else(beside);
-    private::person_config(harness, state.as_ref()).map_err(|error| {
-        let (name, file) = (harness.name(), harness.person_config().unwrap_or_default());
-        let next = format!("see that {name}'s own {file} can be read, then retry the job");
-        Failure::new(FailureCode::InvalidConfig, format!("{name}'s own {file} cannot be read: {error}"), next)
-    })
 }
 
 fn nonce(host: &Host) -> Result<String, HostError> {

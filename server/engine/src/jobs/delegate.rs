@@ -5,7 +5,7 @@
 
 use pactify_core::brief::Brief;
 use pactify_core::config::Settings;
-use pactify_core::harness::{Harness, registry};
+use pactify_core::harness::{Harness, UserConfig, registry};
 use pactify_core::job::access::Access;
 use pactify_core::job::setup::Setup;
 use pactify_core::job::state::SeenState;
@@ -43,6 +43,8 @@ impl Jobs {
         };
         let access = params.access.unwrap_or(settings.access);
         refuse_mode(&*found, access)?;
+        let with_user_config = params.with_user_config.unwrap_or_default();
+        let of_configuration = user_config(&*found, access, with_user_config)?;
         let place = place(params, access)?;
         let base_kind = match place {
             Place::Tree => params.base.unwrap_or(settings.base),
@@ -77,6 +79,7 @@ impl Jobs {
             search_path,
             settings: harness_settings,
             model: params.model.clone().filter(|model| !model.is_empty()),
+            with_user_config,
             access,
             place,
             isolation,
@@ -91,12 +94,18 @@ impl Jobs {
             written_by: host::VERSION.to_owned(),
             unknown: serde_json::Map::new(),
         };
-        self.create(draft, &spec, notices)
+        self.create(draft, &spec, of_configuration.into_iter().chain(notices).collect())
     }
 
     /// A new job from the brief and settings of an older one, from what the repository, the checkout and the editor hold
-    /// now. `unsaved` as in [`Self::delegate`].
-    pub fn retry(&self, job: &JobId, unsaved: Option<&[UnsavedText]>) -> Result<Delegated, Failure> {
+    /// now. `unsaved` as in [`Self::delegate`]. It has the person's own configuration of the harness if the older one had, or
+    /// `with_user_config` says so.
+    pub fn retry(
+        &self,
+        job: &JobId,
+        unsaved: Option<&[UnsavedText]>,
+        with_user_config: bool,
+    ) -> Result<Delegated, Failure> {
         self.refuse_inside_a_job()?;
         let old = self.store().job(job)?.spec()?;
         base::refuse(old.base.kind, old.isolation, unsaved.is_some())?;
@@ -105,6 +114,8 @@ impl Jobs {
         let harness =
             registry::find(&old.harness, &settings).ok_or_else(|| unknown_harness(old.harness.as_str(), &all))?;
         refuse_mode(&*harness, old.access)?;
+        let with_user_config = with_user_config || old.with_user_config;
+        let of_configuration = user_config(&*harness, old.access, with_user_config)?;
         let examined = self.git()?.examine(&old.repository.worktree)?;
         let Found { program: Program { executable, interpreter }, search_path, .. } =
             harness::find(self.env(), &*harness, &settings, Some(&examined.repository))?;
@@ -125,6 +136,7 @@ impl Jobs {
             interpreter,
             search_path,
             settings,
+            with_user_config,
             lfs: all.repository(&examined.repository).lfs,
             setup,
             verify,
@@ -135,7 +147,7 @@ impl Jobs {
             unknown: serde_json::Map::new(),
             ..old
         };
-        self.create(draft, &spec, notices)
+        self.create(draft, &spec, of_configuration.into_iter().chain(notices).collect())
     }
 
     fn create(&self, draft: Draft, spec: &JobSpec, notices: Vec<String>) -> Result<Delegated, Failure> {
@@ -295,6 +307,25 @@ fn refuse_mode(harness: &dyn Harness, access: Access) -> Result<(), Failure> {
             "say in `read-only-args` of [harnesses.{name}] by which arguments it only looks, or use another harness"
         ),
     ))
+}
+
+/// Whether a job of this access may have the person's own configuration, and what they should know if it makes no
+/// difference.
+fn user_config(harness: &dyn Harness, access: Access, wanted: bool) -> Result<Option<String>, Failure> {
+    let name = harness.name();
+    match harness.user_config(access) {
+        _ if !wanted => Ok(None),
+        UserConfig::Taken => Ok(None),
+        UserConfig::Always => Ok(Some(format!(
+            "{name} runs with your own configuration and session list in every job: withUserConfig changes nothing"
+        ))),
+        UserConfig::Refused(why) => {
+            let kind = if access == Access::ReadOnly { "a read-only" } else { "a write" };
+            let message = format!("withUserConfig: {kind} job of {name} cannot have your own configuration: {why}");
+            let next = "leave it out (`--with-user-config`), or give the job write access";
+            Err(Failure::new(FailureCode::InvalidParams, message, next))
+        }
+    }
 }
 
 pub(super) fn unknown_harness(name: &str, settings: &Settings) -> Failure {

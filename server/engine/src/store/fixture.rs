@@ -60,6 +60,7 @@ pub(crate) fn spec(id: &str) -> JobSpec {
         search_path: None,
         settings: Default::default(),
         model: None,
+        with_user_config: false,
         access: serde_json::from_value("write".into()).unwrap(),
         isolation: Isolation::Private,
         repository: RepositoryRecord {

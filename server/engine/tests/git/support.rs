@@ -352,6 +352,7 @@ pub(crate) fn spec(id: JobId, isolation: Isolation, repository: RepositoryRecord
         search_path: None,
         settings: HarnessSettings::default(),
         model: None,
+        with_user_config: false,
         access: Access::Write,
         isolation,
         repository,

@@ -12,6 +12,9 @@ Examples:
 pub(super) struct Args {
     /// The job to repeat
     job: JobName,
+    /// Give it your own configuration of the agent CLI, as far as the access mode lets it; a job that had it has it again
+    #[arg(long)]
+    with_user_config: bool,
     /// Print the new job's id and leave it running
     #[arg(long)]
     detach: bool,
@@ -22,7 +25,7 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
-        let delegated = terminal.jobs.retry(&self.job.find(terminal)?, None)?;
+        let delegated = terminal.jobs.retry(&self.job.find(terminal)?, None, self.with_user_config)?;
         run::follow(terminal, &delegated, self.detach, self.json)
     }
 }

@@ -43,6 +43,10 @@ pub(super) struct Args {
     /// The model to ask for
     #[arg(long)]
     model: Option<String>,
+    /// Give it your own configuration of the agent CLI, as far as the access mode lets it; what the mode rests on stays
+    /// pactify's
+    #[arg(long)]
+    with_user_config: bool,
     /// Who answers what the agent asks for: `allow` grants everything, `ask` asks you [default: your configuration's,
     /// else allow]
     #[arg(long, value_name = "WHO", value_parser = policy)]
@@ -86,6 +90,7 @@ impl Args {
             base: self.base,
             repository: Some(place::repository(self.repo.as_deref())?),
             model: self.model,
+            with_user_config: self.with_user_config.then_some(true),
             isolation: self.linked.then_some(Isolation::Linked),
             in_place: self.in_place.then_some(true),
             verify: (self.no_verify || !self.verify.is_empty()).then_some(self.verify),

@@ -94,6 +94,10 @@ fn fields(detail: &JobDetail, age: &str) -> Vec<(&'static str, String)> {
         ),
     );
     add("model", detail.actual_model.clone().or_else(|| job.model.clone()));
+    add(
+        "settings",
+        detail.with_user_config.then(|| format!("your own of {}, as far as its access lets it", job.harness)),
+    );
     add("repository", Some(job.repository.clone()));
     add("base", Some(job.base.commit.clone()));
     add("changes", job.changes.map(totals_line));

@@ -72,6 +72,7 @@ impl World {
             search_path: None,
             settings: HarnessSettings::default(),
             model: None,
+            with_user_config: false,
             access: Access::Write,
             isolation: Isolation::Private,
             repository,

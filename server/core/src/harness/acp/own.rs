@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::own::OwnHarness;
 use super::super::own::template::{Placeholder, Template};
-use super::super::{Driver, Harness, HarnessName, Launch, Plan, Request, Stdin};
+use super::super::{Driver, Harness, HarnessName, Launch, Plan, Request, Stdin, UserConfig};
 use super::{AcpDriver, Plain};
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -113,6 +113,10 @@ impl Harness for OwnAgent {
 
     fn modes(&self) -> &'static [Access] {
         if self.protocol.only_looks() { &[Access::Write, Access::ReadOnly] } else { &[Access::Write] }
+    }
+
+    fn user_config(&self, _access: Access) -> UserConfig {
+        UserConfig::Always
     }
 
     fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {

@@ -1,5 +1,8 @@
 //! The `config.toml` of a job: the base, the person's settings over it, then what the job decides.
 //!
+//! A job that is to have the person's own `config.toml` has it between the base and the settings, without what
+//! [`LOCKS`] names and what is no table where the base has one: [`Config::left_out`].
+//!
 //! The person's settings are in codex's own terms and merged key by key. [`LOCKS`] names the keys by which they
 //! could undo what pactify promises about a job; setting one is refused by name, never ignored. Which file the text
 //! goes to, and the arguments beside it, are [`super`]'s business.
@@ -8,7 +11,7 @@ use toml::{Table, Value};
 
 use super::super::Request;
 use crate::job::access::Access;
-use crate::{Failure, FailureCode, JobId};
+use crate::{Failure, FailureCode, JobId, redact};
 
 const BASE: &str = include_str!("base.toml");
 
@@ -35,7 +38,12 @@ pub(super) struct Provider {
 pub(super) struct Config {
     pub(super) text: String,
     pub(super) provider: Provider,
+    /// What the person's own `config.toml` has, and the job has not.
+    pub(super) left_out: Vec<String>,
 }
+
+/// The person's own settings.
+pub(super) const FILE: &str = "config.toml";
 
 /// A key that the person's settings may not set, because a promise hangs on it.
 struct Lock {
@@ -87,10 +95,6 @@ const LOCKS: &[Lock] = &[
     lock(&["shell_environment_policy", "ignore_default_excludes"], On::EveryJob, ENVIRONMENT),
     lock(&["shell_environment_policy", "include_only"], On::EveryJob, ENVIRONMENT),
     lock(&["shell_environment_policy", "set", "PACTIFY_JOB"], On::EveryJob, ENVIRONMENT),
-    lock(&["model_providers", "*", "experimental_bearer_token"], On::EveryJob, SECRET),
-    lock(&["model_providers", "*", "http_headers", "authorization"], On::EveryJob, SECRET),
-    lock(&["model_providers", "*", "http_headers", "api-key"], On::EveryJob, SECRET),
-    lock(&["model_providers", "*", "http_headers", "x-api-key"], On::EveryJob, SECRET),
     lock(&["mcp_servers"], On::ReadOnlyJobs, OUTSIDE),
     lock(&["plugins"], On::ReadOnlyJobs, OUTSIDE),
     lock(&["marketplaces"], On::ReadOnlyJobs, OUTSIDE),
@@ -101,12 +105,27 @@ const LOCKS: &[Lock] = &[
     lock(&["features", "computer_use"], On::ReadOnlyJobs, "its tools act outside codex's sandbox"),
 ];
 
+/// What stays out of the record of a job; the person's own file is in none.
+const SECRETS: &[Lock] = &[
+    lock(&["model_providers", "*", "experimental_bearer_token"], On::EveryJob, SECRET),
+    lock(&["model_providers", "*", "http_headers", "authorization"], On::EveryJob, SECRET),
+    lock(&["model_providers", "*", "http_headers", "api-key"], On::EveryJob, SECRET),
+    lock(&["model_providers", "*", "http_headers", "x-api-key"], On::EveryJob, SECRET),
+];
+
 /// The configuration of `job`, or the person's setting that stands in its way.
 pub(super) fn generate(job: Job<'_>) -> Result<Config, Failure> {
     let mut config: Table =
         BASE.parse().map_err(|error| Failure::internal(format!("codex's base configuration: {error}")))?;
     let network = nest("sandbox_workspace_write", "network_access", job.network.into());
     merge(&mut config, &network, &mut Vec::new())?;
+
+    let mut left_out = Vec::new();
+    if job.request.with_user_config {
+        let mut own = own(job.request)?;
+        leave_out(&mut own, &config, job.access, &mut Vec::new(), &mut left_out);
+        merge(&mut config, &own, &mut Vec::new())?;
+    }
 
     let wanted = &job.request.settings.config;
     refuse_locked(wanted, &config, job.access, &mut Vec::new())?;
@@ -116,7 +135,42 @@ pub(super) fn generate(job: Job<'_>) -> Result<Config, Failure> {
     for decided in [mark(job.request.job), hidden(&config, job.request, &provider), untrusted(job.tree)] {
         merge(&mut config, &decided, &mut Vec::new())?;
     }
-    Ok(Config { text: config.to_string(), provider })
+    Ok(Config { text: config.to_string(), provider, left_out })
+}
+
+/// What must be recorded nowhere of the person's own settings.
+pub(super) fn secrets(request: &Request<'_>) -> Vec<String> {
+    own(request).map(|own| redact::secrets_in(&own)).unwrap_or_default()
+}
+
+fn own(request: &Request<'_>) -> Result<Table, Failure> {
+    let text = request.person_file(FILE).unwrap_or_default();
+    text.parse().map_err(|error: toml::de::Error| {
+        Failure::new(
+            FailureCode::InvalidConfig,
+            // The text around a mistake may be a key.
+            format!("codex's own {FILE} is no TOML: {}", error.message()),
+            "correct it, or leave `withUserConfig` out; then retry the job",
+        )
+    })
+}
+
+/// Takes out of `own` what does not hold in a job, and notes it.
+fn leave_out(own: &mut Table, planned: &Table, access: Access, path: &mut Vec<String>, noted: &mut Vec<String>) {
+    own.retain(|key, value| {
+        path.push(key.to_owned());
+        let keys: Vec<&str> = path.iter().map(String::as_str).collect();
+        let below = planned.get(key);
+        let stays = locked(LOCKS, &keys, access).is_none() && (value.is_table() || !below.is_some_and(Value::is_table));
+        if !stays {
+            noted.push(path.join("."));
+        } else if let Value::Table(inner) = value {
+            let none = Table::new();
+            leave_out(inner, below.and_then(Value::as_table).unwrap_or(&none), access, path, noted);
+        }
+        path.pop();
+        stays
+    });
 }
 
 /// The mark that keeps a job from starting jobs: set here, it survives every other environment policy.
@@ -160,7 +214,7 @@ fn refuse_locked<'a>(
     for (key, value) in wanted {
         path.push(key);
         let same = planned.get(key) == Some(value) || tightens(path, value);
-        match (value, locked(path, access)) {
+        match (value, locked(LOCKS, path, access).or_else(|| locked(SECRETS, path, access))) {
             _ if same => {}
             (Value::Table(inner), found) if found.is_none() || planned.get(key).is_some_and(Value::is_table) => {
                 let empty = Table::new();
@@ -179,12 +233,12 @@ fn tightens(path: &[&str], value: &Value) -> bool {
     path == ["sandbox_workspace_write", "network_access"] && value.as_bool() == Some(false)
 }
 
-fn locked(path: &[&str], access: Access) -> Option<&'static Lock> {
+fn locked(locks: &'static [Lock], path: &[&str], access: Access) -> Option<&'static Lock> {
     let matches = |lock: &Lock| {
         lock.path.len() <= path.len()
             && lock.path.iter().zip(path).all(|(want, have)| *want == "*" || want.eq_ignore_ascii_case(have))
     };
-    LOCKS.iter().find(|lock| (lock.on == On::EveryJob || access == Access::ReadOnly) && matches(lock))
+    locks.iter().find(|lock| (lock.on == On::EveryJob || access == Access::ReadOnly) && matches(lock))
 }
 
 fn refused(path: &[&str], lock: &Lock) -> Failure {

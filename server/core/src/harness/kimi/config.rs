@@ -1,7 +1,8 @@
 //! The `config.toml` of a job: the base, what the person's own configuration says of providers and models, the settings
 //! of `[harnesses.kimi.config]`, then what the job decides.
 //!
-//! Of the person's file only [`TAKEN`] is used: its hooks, tools and permissions are none of a job's business. kimi drops
+//! Of the person's file only [`TAKEN`] is used: its hooks, tools and permissions are none of a job's business. A write job
+//! that is to have the person's configuration takes all of it but [`LEFT_OUT`], and two files beside it. kimi drops
 //! a section that it does not understand without a word that could be heard, so a read-only job does not rely on this
 //! text: what was really offered is read from kimi's own records ([`super::records`]).
 
@@ -13,6 +14,16 @@ use crate::{Failure, FailureCode, redact};
 
 /// What is taken over from the person's own `config.toml`.
 const TAKEN: &[&str] = &["default_model", "providers", "models", "thinking"];
+
+/// The person's files: the settings, the servers of tools, the instructions.
+pub(super) const FILE: &str = "config.toml";
+pub(super) const SERVERS: &str = "mcp.json";
+pub(super) const INSTRUCTIONS: &str = "AGENTS.md";
+
+/// What no job takes over: who is asked is the job's to say, and so is whether there is a plan instead of work; and it
+/// talks to its provider and to nobody else.
+const LEFT_OUT: &[&str] =
+    &["default_permission_mode", "default_plan_mode", "permission", "plan_mode", "telemetry", "yolo"];
 
 /// What the model of a read-only job is offered, and nothing else.
 pub(super) const READING: [&str; 3] = ["Read", "Grep", "Glob"];
@@ -32,12 +43,13 @@ const SECRET: &str = "a secret written here would be copied into every job's rec
 /// The configuration's text.
 pub(super) fn render(request: &Request<'_>, access: Access) -> Result<String, Failure> {
     let mut config = base();
-    if let Some(own) = request.person_config {
-        let own = read(own)?;
-        for key in TAKEN {
-            if let Some(value) = own.get(*key) {
-                config.insert((*key).to_owned(), value.clone());
-            }
+    for (key, value) in own(request)? {
+        let is_taken = match request.with_user_config {
+            true => !LEFT_OUT.contains(&key.as_str()),
+            false => TAKEN.contains(&key.as_str()),
+        };
+        if is_taken {
+            config.insert(key, value);
         }
     }
     refuse_locked(&request.settings.config)?;
@@ -52,16 +64,28 @@ pub(super) fn render(request: &Request<'_>, access: Access) -> Result<String, Fa
     Ok(config.to_string())
 }
 
+/// The person's settings that a job which is to have them does without.
+pub(super) fn left_out(request: &Request<'_>) -> Result<Vec<String>, Failure> {
+    let own = own(request)?;
+    Ok(LEFT_OUT.iter().filter(|key| own.contains_key(**key)).map(|key| (*key).to_owned()).collect())
+}
+
 /// What must be recorded nowhere: the keys of the person's own configuration.
 pub(super) fn secrets(request: &Request<'_>) -> Vec<String> {
-    let own = request.person_config.and_then(|own| own.parse::<Table>().ok()).unwrap_or_default();
-    redact::secrets_in(&own)
+    let own = request.person_file(FILE).and_then(|own| own.parse::<Table>().ok()).unwrap_or_default();
+    let servers = request.person_file(SERVERS).and_then(|own| serde_json::from_str(own).ok()).unwrap_or_default();
+    [redact::secrets_in(&own), redact::secrets_in_json(&servers)].concat()
+}
+
+fn own(request: &Request<'_>) -> Result<Table, Failure> {
+    request.person_file(FILE).map_or_else(|| Ok(Table::new()), read)
 }
 
 /// Whether somebody is logged in: by one of kimi's own logins, or by a key where it looks for keys. A provider that has
 /// neither may need none, which only it knows.
 pub(super) fn is_logged_in(seen: &SeenLogins<'_>) -> Option<bool> {
-    let own = seen.person_config.and_then(|own| own.parse::<Table>().ok()).unwrap_or_default();
+    let own = seen.person_files.iter().find(|file| file.name == FILE);
+    let own = own.and_then(|own| own.text.parse::<Table>().ok()).unwrap_or_default();
     let providers = || own.get("providers").and_then(Value::as_table).into_iter().flat_map(Table::values);
     let has_key = |provider: &Value| provider.get("api_key").and_then(Value::as_str).is_some_and(|key| !key.is_empty());
     if seen.has_login() || seen.has_any(["KIMI_MODEL_API_KEY"]) || providers().any(has_key) {

@@ -3,8 +3,8 @@
 //! A turn whose provider refused ends as `end_turn`, without a word; a question to the person comes as a permission. The
 //! verdict on a turn is therefore [`super::records`]'s: without them no turn of kimi's is believed.
 
-use super::super::acp::{self, Ask, Dialect, Finding};
 use super::super::Evidence;
+use super::super::acp::{self, Ask, Dialect, Finding};
 use super::config::READING;
 use super::records::{self, Offered};
 use super::{STATE, TESTED_VERSION};

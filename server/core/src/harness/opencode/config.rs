@@ -1,14 +1,13 @@
 //! The `opencode.json` of a job: the base, the settings of `[harnesses.opencode.config]`, then what the job decides.
 //!
 //! No permission is left at `ask` unless the person wants to be asked: those of its sub-agents never reach a client, and
-//! the job would hang. The person's own
-//! `opencode.json` is not used, because it may name programs; providers of their own go into pactify's configuration,
-//! with their keys as `{env:NAME}`.
+//! the job would hang. The person's own `opencode.json` is not used unless the job is to have it ([`person`]), because it
+//! may name programs; providers of their own go into pactify's configuration, with their keys as `{env:NAME}`.
 
 use serde_json::{Value, json};
 
 use super::super::{Request, SeenLogins, VendorKeys};
-use super::TESTED_VERSION;
+use super::{TESTED_VERSION, person};
 use crate::job::access::Access;
 use crate::permission::Policy;
 use crate::{Failure, FailureCode};
@@ -46,9 +45,12 @@ pub(super) fn generate(request: &Request<'_>, access: Access) -> Result<Config, 
         "share": "disabled",
         "snapshot": false,
     });
+    if request.with_user_config {
+        merge(&mut config, &Value::Object(person::take(request)?.config));
+    }
     merge(&mut config, &wanted);
     let model = request.model.or(request.settings.model.as_deref()).map(str::to_owned);
-    let model = model.or_else(|| wanted.get("model")?.as_str().map(str::to_owned));
+    let model = model.or_else(|| config.get("model")?.as_str().map(str::to_owned));
     if let Some(model) = &model {
         config["model"] = model.as_str().into();
         if config.get("small_model").is_none() {
@@ -59,15 +61,19 @@ pub(super) fn generate(request: &Request<'_>, access: Access) -> Result<Config, 
     let uses_zen = model.as_deref().is_some_and(|model| model.starts_with("opencode/"));
     if !uses_zen && config.get("enabled_providers").is_none() {
         // Its own models are free, and would be taken where nobody is logged in.
-        config["disabled_providers"] = json!(["opencode"]);
+        let disabled = config.get("disabled_providers").and_then(Value::as_array).cloned().unwrap_or_default();
+        config["disabled_providers"] = disabled.into_iter().chain(["opencode".into()]).collect();
     }
     config["permission"] = permissions(access, request.permissions);
+    if request.with_user_config && request.permissions == Policy::Ask {
+        ask_for_the_rest(&mut config["permission"]);
+    }
     if request.permissions == Policy::Ask {
         // Otherwise a no ends the turn at once.
         config["experimental"]["continue_loop_on_deny"] = true.into();
     }
     let mut variables = Vec::new();
-    collect_variables(&wanted, &mut variables);
+    collect_variables(&config, &mut variables);
     let text = serde_json::to_string_pretty(&config).map_err(|error| Failure::internal(error.to_string()))?;
     Ok(Config { text, variables })
 }
@@ -118,6 +124,15 @@ fn permissions(access: Access, policy: Policy) -> Value {
             "external_directory": "deny",
         }),
     }
+}
+
+/// Tools of the person's own servers are asked about as well; those that only read are not.
+fn ask_for_the_rest(permissions: &mut Value) {
+    let Value::Object(named) = permissions.take() else { return };
+    let reading = ["glob", "grep", "list", "lsp", "skill", "todoread", "todowrite"];
+    let first = [("*", "ask")].into_iter().chain(reading.map(|tool| (tool, "allow")));
+    let first = first.map(|(tool, effect)| (tool.to_owned(), effect.into()));
+    *permissions = Value::Object(first.chain(named).collect());
 }
 
 /// `package.json` of a config directory in which nothing has to be installed.
@@ -184,7 +199,7 @@ fn collect_variables(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-fn merge(config: &mut Value, wanted: &Value) {
+pub(super) fn merge(config: &mut Value, wanted: &Value) {
     let (Value::Object(below), Value::Object(inner)) = (&mut *config, wanted) else { return };
     for (key, value) in inner {
         match below.get_mut(key) {

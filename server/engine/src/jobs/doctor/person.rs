@@ -29,19 +29,18 @@ const SESSIONS: usize = 20_000;
 
 /// Whether somebody is logged in, as far as that shows without asking anybody.
 pub(super) fn is_logged_in(env: &Env, harness: &dyn Harness, settings: &HarnessSettings) -> Option<bool> {
-    let places = places(env, harness, env.directories().home());
-    let person_config = host::own_config(harness, &places).ok().flatten();
+    let person_files = host::person_files(env, harness, false).unwrap_or_default();
     let files = state(env, harness).map(|state| login_files(harness, &state)).unwrap_or_default();
     let worth: Vec<LoginWorth> = files.iter().filter_map(|file| Some(harness.judge_login(&read(file)?))).collect();
     let is_set = |name: &str| env.variable(name).is_some();
-    let seen = SeenLogins { worth: &worth, person_config: person_config.as_deref(), settings, is_set: &is_set };
+    let seen = SeenLogins { worth: &worth, person_files: &person_files, settings, is_set: &is_set };
     harness.is_logged_in(&seen)
 }
 
 /// Whether each login that is there could be refreshed by a job that is led to it.
 pub(super) fn check_logins(env: &Env, harness: &dyn Harness) -> Vec<Finding> {
     let Some(state) = state(env, harness) else { return Vec::new() };
-    let logins = harness.login_places().iter().filter(|place| place.kind != LinkKind::Locks);
+    let logins = harness.login_places().iter().filter(|place| place.kind != LinkKind::Shared);
     let found = logins.filter_map(|place| {
         let path = state.as_path().join(place.path);
         let is_there = path.symlink_metadata().is_ok();
@@ -92,7 +91,7 @@ impl Jobs {
         let internal = |error: String| Failure::internal(error);
         let Found { program, env, .. } = harness::find(self.env(), harness, settings, None)?;
         let places = places(&env, harness, self.store().home());
-        let person_config = host::own_config(harness, &places)?;
+        let person_files = host::person_files(&env, harness, false)?;
         // Whatever a job is called and told makes no difference to a plan.
         let job: JobId = "20000101-000000-aaaaaa".parse().map_err(|_| internal("no id".to_owned()))?;
         let brief = Brief::new("Nothing.").map_err(|error| internal(error.to_string()))?;
@@ -106,7 +105,8 @@ impl Jobs {
             permissions: Policy::Allow,
             places: &places,
             resume: None,
-            person_config: person_config.as_deref(),
+            with_user_config: false,
+            person_files: &person_files,
             nonce: "0",
             version: view.version.as_deref(),
         };
@@ -149,7 +149,7 @@ fn login_files(harness: &dyn Harness, state: &AbsPath) -> Vec<PathBuf> {
                 let below = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
                 files.extend(below.take(LOGINS));
             }
-            LinkKind::Locks => {}
+            LinkKind::Shared => {}
         }
     }
     files

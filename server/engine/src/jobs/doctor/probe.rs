@@ -76,6 +76,7 @@ impl Jobs {
             base: None,
             repository: Some(view::file_uri(folder.as_path())),
             model: None,
+            with_user_config: None,
             isolation: None,
             in_place: None,
             // What the person configured is for results that they want.

@@ -14,7 +14,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
     let unsaved = context.session().unsaved_texts().await;
     let session = context.session().clone();
     let work = context.engine().work(move |jobs| {
-        let delegated = jobs.retry(&job, Some(&unsaved))?;
+        let delegated = jobs.retry(&job, Some(&unsaved), false)?;
         if let Ok(job) = delegated.job_id.parse() {
             session.created(job);
         }
