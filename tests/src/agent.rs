@@ -40,6 +40,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use acp::serve_in;
 pub use step::{Acp, Choice, Content, Edit, Escape, Escapee, Hex, Name, ScriptError, Step};
 
 /// The version it claims to be: the one whose behaviour was measured.

@@ -10,6 +10,7 @@ pub mod agent;
 pub mod agy;
 pub mod editor;
 pub mod lsp;
+pub mod opencode;
 pub mod outside;
 pub mod provider;
 pub mod rendezvous;

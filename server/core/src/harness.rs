@@ -85,6 +85,11 @@ pub trait Harness: Send + Sync {
         &[Access::Write, Access::ReadOnly]
     }
 
+    /// Those that a program of this version has.
+    fn modes_of(&self, _version: Option<&str>) -> &'static [Access] {
+        self.modes()
+    }
+
     /// What runs `executable`, where that is a script. Found when the job is created, like the program itself.
     fn interpreter(&self, _executable: &AbsPath) -> Option<Interpreter> {
         None

@@ -15,7 +15,7 @@ mod snapshot;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use pactify_core::harness::HarnessName;
+use pactify_core::harness::{HarnessName, KeptLogin};
 use pactify_core::job::JobSpec;
 use pactify_core::{AbsPath, JobId};
 use rustix::fs::Mode;
@@ -134,6 +134,15 @@ impl Store {
     /// Where pactify keeps a login of its own for a harness; it need not be there.
     pub fn kept(&self, harness: &HarnessName) -> AbsPath {
         self.home().join(Area::Kept.name()).join(harness.as_str())
+    }
+
+    /// The directories of a login that pactify keeps for a harness, made where they are missing.
+    pub fn kept_home(&self, harness: &HarnessName, login: &KeptLogin) -> Result<Dir, StoreError> {
+        let home = self.area(Area::Kept)?.ensure_dir(harness.as_str())?;
+        for (_, folder) in login.variables {
+            home.ensure_dir(folder)?;
+        }
+        Ok(home)
     }
 
     /// Opens a job.

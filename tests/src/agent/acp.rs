@@ -47,13 +47,17 @@ enum Stop {
     Silent(u8),
 }
 
-/// Speaks until the input ends.
+/// Speaks until the input ends, with sessions below `HOME`.
 pub(super) fn serve(profile: &Profile) -> io::Result<()> {
-    let (sender, inbox) = channel();
-    std::thread::spawn(move || read(&sender));
     #[expect(clippy::disallowed_methods, reason = "this stands in for another program, with its own environment")]
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let home = home.ok_or_else(|| io::Error::other("the agent needs a HOME"))?.join(".scripted-agent");
+    serve_in(profile, home.ok_or_else(|| io::Error::other("the agent needs a HOME"))?.join(".scripted-agent"))
+}
+
+/// Speaks until the input ends, with sessions in this folder.
+pub fn serve_in(profile: &Profile, home: PathBuf) -> io::Result<()> {
+    let (sender, inbox) = channel();
+    std::thread::spawn(move || read(&sender));
     let mut agent = Agent {
         profile: profile.clone(),
         lines: Lines::new(),

@@ -18,6 +18,7 @@ mod kit;
 mod limits;
 mod logins;
 mod neovim;
+mod opencode2;
 mod outside;
 mod own;
 mod permissions;

@@ -1,17 +1,19 @@
-//! The opencode CLI 1.x, driven over ACP (facts: opencode 1.18.33 on Linux).
+//! The opencode CLI, driven over ACP (facts: opencode 1.18.33 on Linux).
 //!
-//! This file plans. [`config`] makes the configuration, [`dialect`] breaks loops that the protocol does not tell of,
-//! [`launcher`] finds the program behind npm's. Version 2 keeps logins and permissions otherwise and is refused.
+//! This file plans. [`config`] makes the configuration, [`person`] takes what the person has of their own, [`dialect`]
+//! breaks loops that the protocol does not tell of, [`launcher`] finds the program behind npm's. Version 2 keeps logins
+//! and permissions otherwise: [`second`].
 
 mod config;
 mod dialect;
 mod launcher;
 mod person;
+mod second;
 
-use super::acp::AcpDriver;
+use super::acp::{AcpDriver, Dialect};
 use super::{
-    Driver, Harness, HarnessName, Launch, LinkKind, LoginPlace, PersonFiles, Places, Plan, PlannedFile, PlannedLink,
-    Request, SeenLogins, Stdin, UserConfig, VendorKeys,
+    Driver, Harness, HarnessName, KeptLogin, Launch, LinkKind, LoginPlace, PersonFiles, Places, Plan, PlannedFile,
+    PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -66,7 +68,11 @@ impl Harness for Opencode {
     }
 
     fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
-        Box::new(AcpDriver::new(Box::new(dialect::Opencode::new(access)), request, access))
+        let dialect: Box<dyn Dialect> = match second::is_meant(request.version) {
+            true => Box::new(second::Second),
+            false => Box::new(dialect::Opencode::new(access)),
+        };
+        Box::new(AcpDriver::new(dialect, request, access))
     }
 
     fn can_ask(&self) -> bool {
@@ -125,10 +131,20 @@ impl Harness for Opencode {
     fn vendor_keys(&self) -> VendorKeys {
         VendorKeys::Every
     }
+
+    fn modes_of(&self, version: Option<&str>) -> &'static [Access] {
+        if second::is_meant(version) { &[Access::Write] } else { self.modes() }
+    }
+
+    fn kept_login(&self, version: Option<&str>) -> Option<KeptLogin> {
+        second::is_meant(version).then_some(second::KEPT)
+    }
 }
 
 fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launch, Failure> {
-    refuse_newer(request.version)?;
+    if second::is_meant(request.version) {
+        return second::launch(request, tree, access);
+    }
     let home = &request.places.home;
     let own = home.join(CONFIG).join("opencode");
     let config = config::generate(request, access)?;
@@ -217,21 +233,6 @@ fn sessions_link(request: &Request<'_>) -> Option<PlannedLink> {
 fn persons_data(places: &Places) -> Option<AbsPath> {
     let usual = || Some(places.user_home.as_ref()?.join(".local").join("share"));
     places.person_state.clone().or_else(usual)
-}
-
-fn refuse_newer(version: Option<&str>) -> Result<(), Failure> {
-    let major = version.and_then(|version| version.split('.').next()?.parse::<u64>().ok());
-    if major.is_none_or(|major| major < 2) {
-        return Ok(());
-    }
-    Err(Failure::new(
-        FailureCode::HarnessIncompatible,
-        format!("opencode {} is not supported yet: it keeps logins and permissions otherwise", version.unwrap_or("2")),
-        format!(
-            "install opencode {TESTED_VERSION} (`npm install -g opencode-ai@{TESTED_VERSION}`) and name it: \
-             [harnesses.opencode] executable"
-        ),
-    ))
 }
 
 fn utf8(path: &AbsPath) -> Result<String, Failure> {

@@ -117,6 +117,7 @@ fn what_a_promise_hangs_on_cannot_be_set() {
         (&Kimi, "[harnesses.kimi.config]\ntelemetry = true", "`telemetry`"),
         (&Kimi, "[harnesses.kimi.config.providers.x]\napi_key = \"sk-x\"", "`providers.x.api_key`"),
         (&Opencode, "[harnesses.opencode.config.permission]\nbash = \"allow\"", "`permission`"),
+        (&Opencode, "[[harnesses.opencode.config.permissions]]\naction = \"shell\"", "`permissions`"),
         (&Opencode, "[harnesses.opencode.config.mcp.x]\ncommand = [\"x\"]", "`mcp`"),
         (&Opencode, "[harnesses.opencode.config]\nplugin = [\"x\"]", "`plugin`"),
         (&Opencode, "[harnesses.opencode.config.provider.x.options]\napiKey = \"sk-x\"", "`provider.x.options.apiKey`"),
@@ -147,14 +148,50 @@ fn what_the_person_keeps_secret_is_known_to_be() {
 }
 
 #[test]
-fn an_opencode_of_another_kind_is_refused() {
-    for (version, will_do) in [("1.18.33", true), ("1.99.0", true), ("2.0.26", false), ("10.0.0", false)] {
+fn a_write_job_of_opencode_2() {
+    let asked = asked(&Opencode, PROVIDER, "2.0.26");
+    insta::assert_snapshot!(shown(&launch(&Opencode, &asked.request(), Access::Write).unwrap()));
+}
+
+#[test]
+fn an_opencode_of_another_kind_has_a_login_of_its_own_and_no_read_only_mode() {
+    for (version, is_first) in [("1.18.33", true), ("1.99.0", true), ("2.0.26", false), ("10.0.0", false)] {
         let asked = asked(&Opencode, "", version);
         let planned = launch(&Opencode, &asked.request(), Access::ReadOnly);
-        assert_eq!(planned.is_ok(), will_do, "{version}");
+        assert_eq!(planned.is_ok(), is_first, "{version}");
         let code = planned.err().map(|failure| failure.code);
         assert_eq!(code.is_some(), code == Some(FailureCode::HarnessIncompatible));
+        assert!(launch(&Opencode, &asked.request(), Access::Write).is_ok(), "{version}");
+        assert_eq!(Opencode.kept_login(Some(version)).is_some(), !is_first, "{version}");
+        assert_eq!(Opencode.modes_of(Some(version)).contains(&Access::ReadOnly), is_first, "{version}");
     }
+    let asked = asked(&Opencode, "", "2.0.26");
+    for request in
+        [Request { permissions: Policy::Ask, ..asked.request() }, Request { with_user_config: true, ..asked.request() }]
+    {
+        let failure = launch(&Opencode, &request, Access::Write).unwrap_err();
+        assert_eq!(failure.code, FailureCode::HarnessIncompatible, "{failure:?}");
+    }
+}
+
+#[test]
+fn nothing_that_opencode_2_is_known_to_ask_is_asked() {
+    let asked = asked(&Opencode, "", "2.0.26");
+    let launch = launch(&Opencode, &asked.request(), Access::Write).unwrap();
+    let config: serde_json::Value = serde_json::from_str(contents(&launch, "opencode.json").unwrap()).unwrap();
+    let rules = config["permissions"].as_array().unwrap();
+    assert!(rules.iter().all(|rule| rule["effect"] != "ask" && rule["resource"] == "*"), "{rules:?}");
+    let effect = |action: &str| rules.iter().rfind(|rule| rule["action"] == action).map(|rule| &rule["effect"]);
+    for (action, expected) in [
+        ("shell", "allow"),
+        ("subagent", "allow"),
+        ("edit", "allow"),
+        ("external_directory", "deny"),
+        ("question", "deny"),
+    ] {
+        assert_eq!(effect(action), Some(&expected.into()), "{action}");
+    }
+    assert_eq!(config.get("permission"), None, "that is version 1's");
 }
 
 #[test]

@@ -152,6 +152,11 @@ pub(super) async fn start(
         Ok(version) => version,
         Err(failure) => return Ok(Err(failure)),
     };
+    if let Some(login) = harness.kept_login(version.as_deref())
+        && let Err(error) = host.store.kept_home(&harness.name(), &login)
+    {
+        return Ok(Err(error.into()));
+    }
     let places = harness_places(host, &*harness, workplace);
     let (session, used) = match (turn, &host.state().attempt) {
         (Turn::Further(_), Some(attempt)) => (attempt.session.clone(), attempt.used_before),

@@ -115,7 +115,7 @@ impl Jobs {
                 findings.extend(self.check_sandbox(&**harness, own));
             }
             if live && used {
-                findings.extend(self.probe(&**harness, own, &settings.network));
+                findings.extend(self.probe(&**harness, own, &view.access, &settings.network));
             }
         }
         if !any && wanted.is_none() {
@@ -158,7 +158,11 @@ impl Jobs {
         let looked = harness::find(self.env(), harness, settings, None).and_then(|Found { program, env, .. }| {
             view.executable = Some(program.executable.to_string());
             view.version = harness::version(&env, harness, settings, &program)?;
+            let version = view.version.as_deref();
+            view.access = harness.modes_of(version).to_vec();
             view.logged_in = match person::is_logged_in(&env, harness, settings) {
+                // Whether there is one in what pactify keeps, only the program knows.
+                _ if harness.kept_login(version).is_some() => None,
                 None => harness::logged_in(&env, harness, settings, &program)?,
                 seen => seen,
             };

@@ -11,7 +11,6 @@ use crate::harness::Found;
 use crate::logins::Logins;
 use crate::logins::quarantine::Quarantine;
 use crate::process::{EnvPolicy, Invocation};
-use crate::store::{Area, StoreError};
 use crate::{config, harness};
 
 impl Jobs {
@@ -71,11 +70,10 @@ impl Jobs {
             let next = format!("log in with {} itself", harness.name());
             return Err(Failure::new(FailureCode::InvalidParams, message, next));
         };
-        let home = self.store().area(Area::Kept)?.ensure_dir(harness.name().as_str()).map_err(StoreError::from)?;
+        let home = self.store().kept_home(&harness.name(), &login)?;
         let mut environment = EnvPolicy::harness(&settings.environment).filter(env.variables());
         for (variable, folder) in login.variables {
-            let folder = home.ensure_dir(folder).map_err(StoreError::from)?;
-            environment.set(*variable, folder.path().as_path().as_os_str());
+            environment.set(*variable, home.path().join(folder).as_path().as_os_str());
         }
         Ok(program.invocation(home.path().clone(), environment).args(login.args))
     }

@@ -22,6 +22,7 @@ pub(super) struct Config {
 /// Keys that `[harnesses.opencode.config]` may not set, and why.
 const LOCKS: &[(&str, &str)] = &[
     ("permission", "the job's access mode decides it"),
+    ("permissions", "the job's access mode decides it"),
     ("tools", "the job's access mode decides it"),
     ("agent", "an agent of its own has permissions of its own"),
     ("mode", "an agent of its own has permissions of its own"),
@@ -38,6 +39,34 @@ const LOCKS: &[(&str, &str)] = &[
 
 /// The configuration of a job, or the person's setting that stands in its way.
 pub(super) fn generate(request: &Request<'_>, access: Access) -> Result<Config, Failure> {
+    let mut config = common(request)?;
+    config["permission"] = permissions(access, request.permissions);
+    if request.with_user_config && request.permissions == Policy::Ask {
+        ask_for_the_rest(&mut config["permission"]);
+    }
+    if request.permissions == Policy::Ask {
+        // Otherwise a no ends the turn at once.
+        config["experimental"]["continue_loop_on_deny"] = true.into();
+    }
+    text(&config)
+}
+
+/// The configuration of a job of version 2, which has its permissions in a list.
+pub(super) fn generate_second(request: &Request<'_>, permissions: Value) -> Result<Config, Failure> {
+    let mut config = common(request)?;
+    config["permissions"] = permissions;
+    text(&config)
+}
+
+fn text(config: &Value) -> Result<Config, Failure> {
+    let mut variables = Vec::new();
+    collect_variables(config, &mut variables);
+    let text = serde_json::to_string_pretty(config).map_err(|error| Failure::internal(error.to_string()))?;
+    Ok(Config { text, variables })
+}
+
+/// Everything but permissions.
+fn common(request: &Request<'_>) -> Result<Value, Failure> {
     let wanted = settings(request)?;
     let mut config = json!({
         "$schema": "https://opencode.ai/config.json",
@@ -64,18 +93,7 @@ pub(super) fn generate(request: &Request<'_>, access: Access) -> Result<Config, 
         let disabled = config.get("disabled_providers").and_then(Value::as_array).cloned().unwrap_or_default();
         config["disabled_providers"] = disabled.into_iter().chain(["opencode".into()]).collect();
     }
-    config["permission"] = permissions(access, request.permissions);
-    if request.with_user_config && request.permissions == Policy::Ask {
-        ask_for_the_rest(&mut config["permission"]);
-    }
-    if request.permissions == Policy::Ask {
-        // Otherwise a no ends the turn at once.
-        config["experimental"]["continue_loop_on_deny"] = true.into();
-    }
-    let mut variables = Vec::new();
-    collect_variables(&config, &mut variables);
-    let text = serde_json::to_string_pretty(&config).map_err(|error| Failure::internal(error.to_string()))?;
-    Ok(Config { text, variables })
+    Ok(config)
 }
 
 /// Whether somebody is logged in: by opencode's own login, or by a key in a variable. A provider without one, and

@@ -90,12 +90,7 @@ impl Dialect for Opencode {
     }
 
     fn exit_failure(&self, stderr: &str) -> Option<Failure> {
-        let said = stderr.lines().find(|line| line.contains("onfig") && line.contains("invalid"))?;
-        Some(Failure::new(
-            FailureCode::InvalidConfig,
-            format!("opencode does not accept its configuration: {}", super::super::notices::one_line(said)),
-            "correct [harnesses.opencode.config] in pactify's configuration; it is in opencode's own terms",
-        ))
+        refused_config(stderr)
     }
 
     fn on_update(&mut self, update: &Value) -> Vec<Finding> {
@@ -121,6 +116,16 @@ impl Dialect for Opencode {
         }
         self.gives_up().map(Finding::GiveUp).into_iter().collect()
     }
+}
+
+/// What it says when it does not begin because of its configuration.
+pub(super) fn refused_config(stderr: &str) -> Option<Failure> {
+    let said = stderr.lines().find(|line| line.contains("onfig") && line.contains("invalid"))?;
+    Some(Failure::new(
+        FailureCode::InvalidConfig,
+        format!("opencode does not accept its configuration: {}", super::super::notices::one_line(said)),
+        "correct [harnesses.opencode.config] in pactify's configuration; it is in opencode's own terms",
+    ))
 }
 
 /// A tool that ended well and is none of those that read.

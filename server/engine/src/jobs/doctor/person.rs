@@ -110,7 +110,7 @@ impl Jobs {
             nonce: "0",
             version: view.version.as_deref(),
         };
-        for access in harness.modes() {
+        for access in &view.access {
             let tree = places.tree.clone();
             match access {
                 Access::Write => drop(harness.plan_write(&request, WriteGrant { tree, network: true })?),

@@ -31,18 +31,24 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 impl Jobs {
     /// Whether `harness` writes in a write job, and does not in a read-only one; who reaches the network; and whether the
     /// sessions of all that stayed out of the person's.
-    pub(super) fn probe(&self, harness: &dyn Harness, settings: &HarnessSettings, target: &Address) -> Vec<Finding> {
+    pub(super) fn probe(
+        &self,
+        harness: &dyn Harness,
+        settings: &HarnessSettings,
+        modes: &[Access],
+        target: &Address,
+    ) -> Vec<Finding> {
         let before = person::sessions(self.env(), harness);
-        let mut findings = self.probe_access(harness);
+        let mut findings = self.probe_access(harness, modes);
         let stayed = before.map(|before| person::sessions(self.env(), harness) == Some(before));
         findings.push(sessions(harness.name().as_str(), stayed));
         findings.extend(self.probe_network(harness, settings, target));
         findings
     }
 
-    fn probe_access(&self, harness: &dyn Harness) -> Vec<Finding> {
+    fn probe_access(&self, harness: &dyn Harness, modes: &[Access]) -> Vec<Finding> {
         let name = harness.name();
-        let probes = harness.modes().iter().map(|&access| match self.probe_in(harness, access) {
+        let probes = modes.iter().map(|&access| match self.probe_in(harness, access) {
             Ok(job) => {
                 let files = job.summary.changes.map_or(0, |totals| totals.files);
                 let (outcome, failure) = (job.summary.outcome, job.error.as_ref());
