@@ -10,6 +10,7 @@ pub mod acp;
 pub mod agy;
 pub mod cli;
 pub mod codex;
+mod interpreter;
 pub mod kimi;
 pub mod login;
 mod notices;
@@ -35,6 +36,7 @@ use crate::job::outcome::Verdict;
 use crate::permission::Policy;
 use crate::{AbsPath, Failure, JobId, RepoPath};
 
+pub use interpreter::Interpreter;
 pub use login::{KeptLogin, LinkKind, LoginPlace, LoginWorth, PlannedLink, SeenLogins, VendorKeys};
 pub use person::{PersonFile, PersonFiles, UserConfig};
 pub use settings::HarnessSettings;
@@ -225,17 +227,6 @@ pub struct Confined {
     pub network: bool,
     /// What it means that no command runs at all.
     pub failure: Failure,
-}
-
-/// A program that runs others, such as Node.js.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interpreter {
-    /// What people call it.
-    pub name: &'static str,
-    /// Its program's name on the search path. It answers `--version` with its version.
-    pub program: &'static str,
-    /// The oldest version that will do: major, minor, patch.
-    pub at_least: [u64; 3],
 }
 
 /// What a plan is made from.
@@ -519,23 +510,6 @@ pub struct Conclusion {
     pub verdict: Verdict,
     /// The agent's last words.
     pub final_message: Option<String>,
-}
-
-impl Interpreter {
-    /// Whether the version that it reports will do.
-    pub fn accepts(&self, version: &str) -> bool {
-        let numbers = version.trim().trim_start_matches('v').split(['-', '+']).next().unwrap_or_default();
-        let mut parts = numbers.split('.').map(|part| part.parse::<u64>().ok());
-        let mut next = || parts.next().flatten();
-        matches!((next(), next(), next()), (Some(major), Some(minor), Some(patch))
-            if [major, minor, patch] >= self.at_least)
-    }
-
-    /// The oldest version that will do, in words.
-    pub fn wanted(&self) -> String {
-        let [major, minor, patch] = self.at_least;
-        format!("{} {major}.{minor}.{patch} or newer", self.name)
-    }
 }
 
 impl HarnessName {
