@@ -159,4 +159,25 @@ check(
   function() return kit.text_of(vim.api.nvim_tabpage_list_wins(0)[3]):find('<<<<<<<', 1, true) end
 )
 now('as what it is', vim.wo[vim.api.nvim_tabpage_list_wins(0)[3]].winbar:find('1 conflicts: never written', 1, true))
+
+-- What a job changed outside its tree is shown, and put back before anything is applied.
+vim.cmd.tabonly()
+vim.cmd.edit('README.md')
+local config = kit.on_disk('.git/config')
+kit.finish('Reach outside', {
+  { run = ('git -C %s config core.fsmonitor ./evil'):format(vim.fn.shellescape(vim.fn.getcwd())) },
+  { write = { path = 'inside.txt', content = 'inside\n' } },
+  { say = 'Done.' },
+})
+now('the danger is real', kit.on_disk('.git/config'):find('evil', 1, true))
+kit.answers = { 'Reach outside' }
+vim.cmd('Pactify preview')
+check('the preview shows it', 20, function()
+  local first = vim.api.nvim_tabpage_list_wins(0)[1]
+  return kit.text_of(first):find('! outside:', 1, true) and kit.text_of(first):find('fsmonitor', 1, true)
+end)
+kit.answers = { 'Apply all of it', 'Put it back, then apply' }
+vim.cmd('Pactify apply')
+check('the result is applied', 30, function() return kit.on_disk('inside.txt') == 'inside\n' end)
+now('and the configuration is as it was', kit.on_disk('.git/config') == config)
 kit.leave()

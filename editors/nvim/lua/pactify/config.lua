@@ -2,12 +2,9 @@
 
 local M = {}
 
----@class pactify.Config
----@field cmd string[] The server and its arguments.
----@field enable boolean Whether the server starts for every buffer in a git repository.
-
----@type pactify.Config
-local defaults = { cmd = { 'pactify-lsp', '--stdio' }, enable = true }
+--- `cmd` is the server and its arguments, `enable` whether it starts for every buffer in a git repository.
+---@alias pactify.Config {cmd: string[], enable: boolean}
+local defaults = { cmd = { 'pactify-lsp', '--stdio' }, enable = true } ---@type pactify.Config
 local wanted = { cmd = 'a list of strings: a program and its arguments', enable = 'true or false' }
 
 local function fits(name, value)

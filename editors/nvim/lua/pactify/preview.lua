@@ -52,11 +52,16 @@ local function marks_of(view, file)
   return view.marks[key(file)]
 end
 
+--- Whether its list is still in its window.
+local function is_open(view)
+  return vim.api.nvim_win_is_valid(view.window) and vim.api.nvim_win_get_buf(view.window) == view.list
+end
+
 --- The view that the current tab page shows.
 local function here()
   local tab = vim.api.nvim_get_current_tabpage()
   for _, view in pairs(M.views) do
-    if vim.api.nvim_win_is_valid(view.window) and vim.api.nvim_win_get_tabpage(view.window) == tab then return view end
+    if is_open(view) and vim.api.nvim_win_get_tabpage(view.window) == tab then return view end
   end
 end
 
@@ -203,7 +208,7 @@ local function show(view, file, merging)
   local params = { jobId = view.job.id, path = file.path, pathBytes = file.pathBytes, format = 'hunks' }
   client.request(request.diff_preview, params, function(answer)
     contents(view.job, file, sides, function(found)
-      if turn ~= view.turn or not vim.api.nvim_win_is_valid(view.window) then return end
+      if turn ~= view.turn or not is_open(view) then return end
       local whole = answer.files[1] or file
       view.file, view.hunks = file, whole.hunks or {}
       marks_of(view, file).groups = whole.groups
@@ -323,12 +328,10 @@ end
 --- Looks again, after an apply or for a new result. Marks stay, unless the result is another one.
 function M.refresh(job_id)
   local view = M.views[job_id]
-  if not view or not vim.api.nvim_win_is_valid(view.window) then
-    M.views[job_id] = nil
-    return
-  end
+  M.views[job_id] = view and is_open(view) and view or nil
+  if not M.views[job_id] then return end
   ask(view.job, function(preview)
-    if not vim.api.nvim_win_is_valid(view.window) then return end
+    if not is_open(view) then return end
     if preview.changeSet ~= view.preview.changeSet then view.marks = {} end
     view.preview = preview
     list(view)
@@ -383,7 +386,7 @@ end
 ---@param done? fun()
 function M.open(job, done)
   local old = M.views[job.id]
-  if old and vim.api.nvim_win_is_valid(old.window) then
+  if old and is_open(old) then
     vim.api.nvim_set_current_win(old.window)
     return M.refresh(job.id)
   end
