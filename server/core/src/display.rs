@@ -74,6 +74,21 @@ fn deceives(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// The script in the command line of a shell that runs one (`/bin/bash -lc 'ls'`), as harnesses record their commands; any
+/// other line as it is. For people only: quotes inside are left as the shell was given them.
+pub fn script(line: &str) -> &str {
+    let program = ["/usr/bin/", "/bin/"].iter().find_map(|folder| line.strip_prefix(folder)).unwrap_or(line);
+    let arguments = ["bash ", "zsh ", "sh "].iter().find_map(|shell| program.strip_prefix(shell));
+    let Some(script) = arguments.and_then(|rest| rest.strip_prefix("-lc ").or_else(|| rest.strip_prefix("-c "))) else {
+        return line;
+    };
+    match script.chars().next() {
+        // One that was cut has no quote at its end.
+        Some(quote @ ('\'' | '"')) => script[1..].strip_suffix(quote).unwrap_or(&script[1..]),
+        _ => script,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +108,20 @@ mod tests {
             ("torn \u{1b}", "torn \u{1b}"),
         ] {
             assert_eq!(without_ansi(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn of_a_shell_its_script_is_shown() {
+        for (line, expected) in [
+            ("/bin/bash -lc 'cat README.md'", "cat README.md"),
+            ("/usr/bin/zsh -c \"cat > a <<'END'", "cat > a <<'END'"),
+            ("bash -lc ls", "ls"),
+            ("/bin/bash script.sh", "/bin/bash script.sh"),
+            ("cargo test", "cargo test"),
+            ("cat /bin/bash -c x", "cat /bin/bash -c x"),
+        ] {
+            assert_eq!(script(line), expected, "{line}");
         }
     }
 

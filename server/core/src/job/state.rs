@@ -543,14 +543,14 @@ impl Attempt {
 
 /// What a progress line says after this event.
 pub fn activity(known: &Known) -> Option<String> {
-    use crate::display::headline;
+    use crate::display::{headline, script};
     const WIDTH: usize = 80;
     match known {
         Known::TreeReady { .. } => Some("tree ready".to_owned()),
         Known::Launched { .. } => Some("harness started".to_owned()),
         Known::Message { text } => Some(headline(text, WIDTH)),
         Known::Reasoning { text } => Some(headline(text.trim_matches('*'), WIDTH)),
-        Known::CommandStarted { command, .. } => Some(headline(&format!("$ {command}"), WIDTH)),
+        Known::CommandStarted { command, .. } => Some(headline(&format!("$ {}", script(command)), WIDTH)),
         Known::FilesTouched { paths } => Some(match paths.as_slice() {
             [one] => headline(&format!("edited {one}"), WIDTH),
             many => format!("edited {} files", many.len()),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::view::totals_line;
 use super::{EventView, JobDetail, JobSummary, WaitingView};
 use crate::Failure;
-use crate::display::{headline, neutral};
+use crate::display::{headline, neutral, script};
 use crate::fingerprint::{OutsideChange, Weight};
 use crate::job::access::Access;
 use crate::job::event::{AttemptReason, Event, ExitRecord, Known, PlanEntry, PlanStatus};
@@ -195,7 +195,7 @@ pub fn event(event: &EventView) -> Option<String> {
         Known::Launched { .. } => "the harness runs".to_owned(),
         Known::SessionStarted { model: Some(model), .. } => format!("session with {}", headline(&model, 60)),
         Known::Message { text } => headline(&text, 400),
-        Known::CommandStarted { command, .. } => format!("$ {}", headline(&command, 200)),
+        Known::CommandStarted { command, .. } => format!("$ {}", headline(script(&command), 200)),
         Known::CommandEnded { exit_code: Some(code), .. } if code != 0 => format!("exit code {code}"),
         Known::FilesTouched { paths } => format!("edits {}", headline(&paths.join(", "), 200)),
         Known::ToolUsed { tool, failed: true } => format!("uses {} (failed)", headline(&tool, 60)),
