@@ -159,6 +159,8 @@ impl Tool {
         let mut pin = Sha256::new();
         pin.update(RECIPES);
         match self.source() {
+            // The manifest is mostly commands and menus; npm refuses a lock file that doesn't agree with it.
+            Source::Npm(folder) if self == Self::Extension => pin.update(read(&folder.join("package-lock.json"))?),
             Source::Npm(folder) => {
                 for file in ["package.json", "package-lock.json"] {
                     pin.update(read(&folder.join(file))?);
