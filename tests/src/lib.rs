@@ -18,3 +18,4 @@ pub mod running;
 pub mod sandbox;
 pub mod terminal;
 pub mod tools;
+pub mod vsix;

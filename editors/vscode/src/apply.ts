@@ -1,38 +1,72 @@
 // Apply: exactly what was shown goes into the checkout, all of what was chosen or nothing. The server checks and writes;
-// here the person is asked, and helped with files that have unsaved text.
+// here the person is asked, and helped with what stands in the way.
 
 import { basename } from "node:path";
 import * as vscode from "vscode";
-import { counts, files } from "./jobs";
 import { openMerges } from "./preview";
-import type { ApplyParams, Conflict, FileChange, JobSummary, PathName, Preview } from "./protocol";
-import { Refusal } from "./server";
-import type { Server } from "./server";
+import type { ApplyParams, Conflict, FileChange, JobSummary, Preview, Selected } from "./protocol";
+import { Refusal, type Server } from "./server";
+import { counts, files, isSpecial, name, sentence } from "./words";
 
 type Choice = Pick<ApplyParams, "select" | "confirmSensitive">;
 
 /** More paths than this are counted in a question, not named; the preview names them. */
 const MOST_PATHS = 30;
+const ACTING = "These act by themselves once they are in your checkout, or are links:";
 
-/** Asks what of the preview to apply, and applies it unless the person decides against it. */
-export async function apply(server: Server, job: JobSummary, preview: Preview): Promise<void> {
-  const choice = await choose(job, preview);
-  if (choice === undefined) return;
+/** Asks what of the preview to apply, and applies it unless the person decides against it; true if it was. */
+export async function apply(server: Server, job: JobSummary, preview: Preview): Promise<boolean> {
+  const refused = preview.files.filter((file) => file.refused !== undefined);
+  const possible = preview.files.filter((file) => file.refused === undefined);
+  const special = possible.filter(isSpecial);
+  const ordinary = possible.filter((file) => !isSpecial(file));
+  if (possible.length === 0) throw new Error("nothing of this result can be applied");
+
+  const [all, some] = [special.length === 0 ? "Apply" : "Apply All, These Too", "Apply Without These"];
+  const left = listed("These can never be applied and are left out:", refused);
+  const detail = [counts(preview.totals), listed(ACTING, special), left];
+  const buttons = special.length > 0 && ordinary.length > 0 ? [all, some] : [all];
+  const answer = await ask(job, files(possible.length), detail, buttons);
+  if (answer === undefined) return false;
+  if (answer === some) return write(server, job, preview, { select: ordinary.map(name) });
+  const select = refused.length === 0 ? {} : { select: possible.map(name) };
+  return write(server, job, preview, { ...select, confirmSensitive: special.map(name) });
+}
+
+/** Applies what was chosen path by path and part by part, once it is confirmed. */
+export async function applySelected(
+  server: Server,
+  job: JobSummary,
+  preview: Preview,
+  { select, files: chosen }: { select: Selected[]; files: FileChange[] },
+): Promise<boolean> {
+  const parts = select.reduce((count, { groups }) => count + (groups?.length ?? 0), 0);
+  const what = parts === 0 ? files(chosen.length) : `${parts} parts in ${files(chosen.length)}`;
+  const detail = [listed("Chosen:", chosen), listed(ACTING, chosen.filter(isSpecial))];
+  const answer = await ask(job, what, detail, ["Apply Selected"]);
+  return answer !== undefined && write(server, job, preview, { select });
+}
+
+/** Writes what the person already said yes to; what stands in the way is asked. */
+export async function write(server: Server, job: JobSummary, preview: Preview, choice: Choice): Promise<boolean> {
   const params: ApplyParams = { jobId: job.id, changeSet: preview.changeSet, ...choice };
   for (;;) {
     try {
-      const { applied, already } = await server.request("pactify/job/apply", params);
+      const { apply, applied, already } = await server.request("pactify/job/apply", params);
       const rest = already.length === 0 ? "" : ` (${already.length} had it already)`;
-      void vscode.window.showInformationMessage(`Pactify: applied ${files(applied.length)}${rest}.`);
-      return;
+      void offerUndo(`Pactify: applied ${files(applied.length)} of “${job.title}”${rest}.`, job, apply);
+      return true;
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      const conflicts = error.data.conflicts ?? [];
+      const { code, conflicts = [] } = error.data;
       if (conflicts.length > 0 && conflicts.every(({ kind }) => kind === "mergeNotShown")) {
-        if (!(await confirmMerges(job, preview, conflicts))) return;
+        if (!(await confirmMerges(job, preview, conflicts))) return false;
         params.confirmMerges = conflicts.map((merge) => ({ ...name(merge), object: merge.object ?? "" }));
-      } else if (error.data.code === "unsavedBuffers") {
-        if (!(await save(job, error))) return;
+      } else if (code === "unsavedBuffers") {
+        if (!(await save(job, error))) return false;
+      } else if (code === "outsideNotConfirmed" && params.confirmOutside !== true) {
+        if (!(await confirmOutside(server, job, preview))) return false;
+        params.confirmOutside = true;
       } else {
         throw error;
       }
@@ -40,67 +74,54 @@ export async function apply(server: Server, job: JobSummary, preview: Preview): 
   }
 }
 
-async function choose(job: JobSummary, preview: Preview): Promise<Choice | undefined> {
-  const refused = preview.files.filter((file) => file.refused !== undefined);
-  const possible = preview.files.filter((file) => file.refused === undefined);
-  const special = possible.filter(isSpecial);
-  const ordinary = possible.filter((file) => !isSpecial(file));
-  if (possible.length === 0) throw new Error("nothing of this result can be applied");
+async function ask(job: JobSummary, what: string, details: string[], buttons: string[]): Promise<string | undefined> {
+  const target = basename(vscode.Uri.parse(job.repository).fsPath);
+  const detail = details.filter((part) => part !== "").join("\n\n");
+  const question = `Apply ${what} of “${job.title}” to ${target}?`;
+  return vscode.window.showWarningMessage(question, { modal: true, detail }, ...buttons);
+}
 
-  const all = special.length === 0 ? "Apply" : "Apply All, These Too";
-  const some = "Apply Without These";
-  const detail = [
-    counts(preview.totals),
-    listed("These act by themselves once they are in your checkout, or are links:", special),
-    listed("These can never be applied and are left out:", refused),
-  ];
-  const answer = await vscode.window.showWarningMessage(
-    `Apply ${files(possible.length)} of “${job.title}” to ${basename(vscode.Uri.parse(job.repository).fsPath)}?`,
-    { modal: true, detail: detail.filter((part) => part !== "").join("\n\n") },
-    ...(special.length > 0 && ordinary.length > 0 ? [all, some] : [all]),
-  );
-  if (answer === some) return { select: ordinary.map(name) };
-  if (answer !== all) return undefined;
-  const confirmed = { confirmSensitive: special.map(name) };
-  return refused.length === 0 ? confirmed : { select: possible.map(name), ...confirmed };
+async function offerUndo(text: string, job: JobSummary, applyId: number): Promise<void> {
+  if ((await vscode.window.showInformationMessage(text, "Undo")) === undefined) return;
+  await vscode.commands.executeCommand("pactify.ui.undo", { job, applyId });
 }
 
 /** Shows merges of the checkout's changes and the job's, and asks for them. */
 async function confirmMerges(job: JobSummary, preview: Preview, merges: Conflict[]): Promise<boolean> {
   await openMerges(job, preview, merges);
-  const button = "Apply Merged";
-  const answer = await vscode.window.showWarningMessage(
-    `Nothing was applied yet: you changed ${files(merges.length)} of it. Both changes fit together, as shown.`,
-    button,
-    "Cancel",
-  );
-  return answer === button;
+  const text = `${notYet(job)}: you changed ${files(merges.length)} of it. Both changes fit together, as shown.`;
+  return (await vscode.window.showWarningMessage(text, "Apply Merged", "Cancel")) === "Apply Merged";
+}
+
+/** Names what changed outside the job's tree; true if that is put back, or no reason not to apply. */
+async function confirmOutside(server: Server, job: JobSummary, { outside = [] }: Preview): Promise<boolean> {
+  const dangerous = outside.filter(({ weight, restored }) => weight === "dangerous" && !restored);
+  const [back, anyway] = ["Put Back, Then Apply", "Apply All the Same"];
+  const detail = dangerous.map(({ place, what }) => `${place}: ${what}`).join("\n");
+  const text = `While “${job.title}” ran, your git directory changed in ways that can run code.`;
+  const answer = await vscode.window.showWarningMessage(text, { modal: true, detail }, back, anyway);
+  if (answer !== back) return answer === anyway;
+  const params = { jobId: job.id, select: dangerous.map(({ id }) => id) };
+  const { refused } = await server.request("pactify/job/restoreOutside", params);
+  if (refused.length === 0) return true;
+  throw new Error(refused.map(({ place, why }) => `${place} could not be put back: ${why}`).join("; "));
 }
 
 /** Offers to save what stands in the way; true if it is saved. */
 async function save(job: JobSummary, refusal: Refusal): Promise<boolean> {
-  const repository = vscode.Uri.parse(job.repository);
   const paths = (refusal.data.conflicts ?? []).map(({ path }) => path);
-  const named = new Set(paths.map((path) => vscode.Uri.joinPath(repository, path).toString()));
-  const documents = vscode.workspace.textDocuments;
-  const unsaved = documents.filter(({ isDirty, uri }) => isDirty && named.has(uri.toString()));
+  const uri = (path: string): string => vscode.Uri.joinPath(vscode.Uri.parse(job.repository), path).toString();
+  const named = new Set(paths.map(uri));
+  const unsaved = vscode.workspace.textDocuments.filter(({ isDirty, uri }) => isDirty && named.has(uri.toString()));
   // Otherwise another editor has them.
   if (unsaved.length === 0) throw refusal;
-  const button = "Save and Apply";
-  const answer = await vscode.window.showWarningMessage(
-    `Nothing was applied yet: ${files(paths.length)} of it ${paths.length === 1 ? "has" : "have"} unsaved text.`,
-    { modal: true, detail: paths.join("\n") },
-    button,
-  );
-  if (answer !== button) return false;
-  const saved = await Promise.all(unsaved.map((document) => document.save()));
-  return saved.every(Boolean);
+  const text = `${notYet(job)}: ${files(paths.length)} of it ${paths.length === 1 ? "has" : "have"} unsaved text.`;
+  const options = { modal: true, detail: paths.join("\n") };
+  if ((await vscode.window.showWarningMessage(text, options, "Save and Apply")) === undefined) return false;
+  return (await Promise.all(unsaved.map((document) => document.save()))).every(Boolean);
 }
 
-/** Whether the server wants to hear that the person means this path. */
-function isSpecial(file: FileChange): boolean {
-  return file.tier === "sensitive" || file.new?.mode === "symlink";
-}
+const notYet = ({ title }: JobSummary): string => `Nothing of “${title}” was applied yet`;
 
 function listed(heading: string, changes: FileChange[]): string {
   if (changes.length === 0) return "";
@@ -109,6 +130,13 @@ function listed(heading: string, changes: FileChange[]): string {
   return [heading, ...paths, ...more].join("\n");
 }
 
-function name({ path, pathBytes }: PathName): PathName {
-  return pathBytes === undefined ? { path } : { path, pathBytes };
+/** What a preview says beside its files. */
+export function remarks(job: JobSummary, { files: all, notes, outside = [], totals }: Preview): string {
+  const said = [`“${job.title}” changed ${counts(totals)}`, ...notes];
+  const refused = all.filter((file) => file.refused !== undefined).length;
+  const weighty = outside.filter(({ weight, restored }) => weight !== "ordinary" && !restored);
+  if (totals.sensitive > 0) said.push(`look first at ${totals.sensitive} that act by themselves`);
+  if (refused > 0) said.push(`${files(refused)} can never be applied`);
+  if (weighty.length > 0) said.push(`${weighty.length} changes were seen outside its tree`);
+  return said.map(sentence).join(" ");
 }

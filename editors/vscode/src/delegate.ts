@@ -1,92 +1,178 @@
-// Delegate: from an open brief, or from words (about the selected lines, if there are any), to a job and its toast.
+// Delegate: from a brief, or from words (about lines or a problem, if there are any), to a job.
 
 import * as vscode from "vscode";
-import { approving } from "./approve";
+import * as briefs from "./briefs";
 import type { Jobs } from "./jobs";
-import { isOver, words } from "./jobs";
-import { shown } from "./problem";
-import type { BriefSource, JobDetail } from "./protocol";
+import { choose, described, type Options } from "./options";
+import { pick } from "./pick";
+import { approving } from "./problem";
+import type { JobSummary } from "./protocol";
 import type { Server } from "./server";
+import { age } from "./words";
 
-/** Asks for the task and starts a job; returns once the server has it. */
-export async function delegate(server: Server, jobs: Jobs): Promise<void> {
-  const folder = await chooseFolder();
-  if (folder === undefined) return;
-  const brief = await chooseBrief();
-  if (brief === undefined) return;
-  const params = { brief, repository: folder.uri.toString() };
-  const delegated = await approving(server, () => server.request("pactify/job/delegate", params));
-  if (delegated === undefined) return;
-  const { jobId, notices } = delegated;
-  for (const notice of notices) void vscode.window.showInformationMessage(`Pactify: ${notice}`);
-  void shown(() => followInToast(server, jobs, jobId));
-}
+/** What a task is about: its name, and the text that the agent is shown. */
+type Subject = { readonly name: string; readonly text: string };
+type Item = vscode.QuickPickItem & { act?: "go" | "options" | "write"; template?: vscode.Uri; job?: JobSummary };
 
-/** Shows a running job as a notification that can cancel it, until the job is over. */
-export async function followInToast(server: Server, jobs: Jobs, jobId: string): Promise<void> {
-  const { harness, title } = await jobs.get(jobId);
-  const options = { location: vscode.ProgressLocation.Notification, title: `${harness}: ${title}`, cancellable: true };
-  await vscode.window.withProgress(options, (progress, cancellation) => {
-    cancellation.onCancellationRequested(() => shown(() => server.request("pactify/job/cancel", { jobId })));
-    return untilOver(jobs, jobId, (job) => {
-      progress.report({ message: job.activity ?? words(job.state) });
-    });
-  });
-}
+const FIX = "Delegate Fix for This Problem";
+/** So many earlier briefs are offered. */
+const EARLIER = 8;
 
-/** Shows the job whenever there is news, with one question under way at a time, until it is over. */
-async function untilOver(jobs: Jobs, jobId: string, show: (job: JobDetail) => void): Promise<void> {
-  let wake: () => void = () => undefined;
-  let news = Promise.resolve();
-  const listen = (): void => {
-    news = new Promise((resolve) => (wake = resolve));
-  };
-  const subscription = jobs.onNews((id) => {
-    if (id === undefined || id === jobId) wake();
-  });
-  try {
-    for (;;) {
-      listen();
-      const job = await jobs.get(jobId);
-      if (isOver(job)) return;
-      show(job);
-      await news;
-    }
-  } finally {
-    subscription.dispose();
+export class Delegation {
+  /** What was chosen for open briefs; their lenses show it. */
+  private readonly options = new Map<string, Options>();
+  private readonly changes = new vscode.EventEmitter<void>();
+
+  constructor(
+    private readonly server: Server,
+    private readonly jobs: Jobs,
+    private readonly follow: (jobId: string) => void,
+    context: vscode.ExtensionContext,
+  ) {
+    const lens = (command: string, title: string): vscode.CodeLens =>
+      new vscode.CodeLens(new vscode.Range(0, 0, 0, 0), { title, command: `pactify.ui.${command}` });
+    const lenses: vscode.CodeLensProvider = {
+      onDidChangeCodeLenses: this.changes.event,
+      provideCodeLenses: ({ uri }) => [
+        lens("delegate", "$(rocket) Delegate"),
+        lens("briefOptions", `$(settings) ${described(this.options.get(uri.toString()) ?? {})}`),
+      ],
+    };
+    const fixes: vscode.CodeActionProvider = {
+      provideCodeActions: ({ uri }, _, { diagnostics }) =>
+        diagnostics.map((problem) => {
+          const action = new vscode.CodeAction(FIX, vscode.CodeActionKind.QuickFix);
+          action.command = { command: "pactify.ui.delegateFix", title: FIX, arguments: [uri, problem] };
+          action.diagnostics = [problem];
+          return action;
+        }),
+    };
+    context.subscriptions.push(
+      vscode.languages.registerCodeLensProvider({ pattern: `**/*${briefs.ENDING}` }, lenses),
+      vscode.languages.registerCodeActionsProvider({ scheme: "file" }, fixes),
+    );
   }
+
+  /** The open brief, or else a task that is asked for. */
+  async delegate(): Promise<void> {
+    const document = vscode.window.activeTextEditor?.document;
+    if (document?.fileName.endsWith(briefs.ENDING) !== true) return this.task("", {});
+    const folder = await chooseFolder();
+    if (folder === undefined) return;
+    const options = this.options.get(document.uri.toString()) ?? {};
+    if (await this.start(document.getText(), folder.uri.toString(), options)) await briefs.close(document);
+  }
+
+  /** Asks what to do with the selected lines. */
+  async delegateSelection(): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    if (editor === undefined) throw new Error("no text is selected");
+    await this.task("", { base: "buffers" }, quoted(editor.document, editor.selection));
+  }
+
+  /** Asks for a job that fixes a problem: the one given, or the one at the cursor. */
+  async fix(given?: vscode.Uri, problem?: vscode.Diagnostic): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    const uri = given ?? editor?.document.uri;
+    const isHere = ({ range }: vscode.Diagnostic): boolean => editor?.selection.intersection(range) !== undefined;
+    const found = problem ?? (uri && vscode.languages.getDiagnostics(uri).find(isHere));
+    if (uri === undefined || found === undefined) throw new Error("there is no problem at the cursor");
+    const { name, text } = quoted(await vscode.workspace.openTextDocument(uri), found.range);
+    const said = found.source === undefined ? found.message : `${found.message} (${found.source})`;
+    const task = `Fix: ${found.message.split("\n", 1)[0] ?? ""}`;
+    await this.task(task, { base: "buffers" }, { name, text: `${said}\n\n${text}` });
+  }
+
+  /** Asks for the options of the open brief; its lens shows them. */
+  async briefOptions(): Promise<void> {
+    const uri = vscode.window.activeTextEditor?.document.uri.toString();
+    const options = uri && (await choose(this.server));
+    if (!uri || !options) return;
+    this.options.set(uri, options);
+    this.changes.fire();
+  }
+
+  async newBrief(): Promise<void> {
+    const folder = await chooseFolder();
+    if (folder !== undefined) await briefs.write(folder);
+  }
+
+  /** A new job from a job's brief, with other options. */
+  async again({ id, repository }: JobSummary): Promise<void> {
+    const options = await choose(this.server);
+    if (options !== undefined) await this.start((await this.jobs.get(id)).brief, repository, options);
+  }
+
+  /** Starts a job; true once the server has it. */
+  private async start(brief: string, repository: string, options: Options): Promise<boolean> {
+    const params = { brief, repository, ...options };
+    const delegated = await approving(this.server, () => this.server.request("pactify/job/delegate", params));
+    for (const notice of delegated?.notices ?? []) void vscode.window.showInformationMessage(`Pactify: ${notice}`);
+    if (delegated !== undefined) this.follow(delegated.jobId);
+    return delegated !== undefined;
+  }
+
+  private async task(value: string, options: Options, subject?: Subject): Promise<void> {
+    await this.server.start();
+    const folder = await chooseFolder();
+    if (folder === undefined) return;
+    const offers = await this.offers(folder);
+    const asked = await pick<Item>({
+      title: "Delegate a Task",
+      placeholder: `What should the agent do${subject === undefined ? "" : ` with ${subject.name}`}?`,
+      value,
+      items: (typed) => [...deeds(typed, options), ...offers],
+    });
+    if (asked === undefined || asked === "back") return;
+    const { item, typed } = asked;
+    const brief = subject === undefined ? typed : `${typed}\n\nThis is about ${subject.name}:\n\n${subject.text}\n`;
+    const template = item.template && new TextDecoder().decode(await vscode.workspace.fs.readFile(item.template));
+    if (template !== undefined) return briefs.write(folder, template);
+    if (item.job !== undefined) return briefs.write(folder, (await this.jobs.get(item.job.id)).brief);
+    if (item.act === "write") return briefs.write(folder, brief === "" ? undefined : brief);
+    const chosen = item.act === "options" ? await choose(this.server) : options;
+    if (chosen !== undefined && typed !== "") await this.start(brief, folder.uri.toString(), chosen);
+  }
+
+  /** What can be chosen instead of typing: templates, and what was asked before. */
+  private async offers(folder: vscode.WorkspaceFolder): Promise<Item[]> {
+    const templates = [...(await briefs.templates(folder))].map(([label, template]) => ({ label, template }));
+    const earlier = this.jobs.all().filter((job, at, all) => all.findIndex(({ title }) => title === job.title) === at);
+    const again = earlier.slice(0, EARLIER).map((job) => ({ label: job.title, description: age(job), job }));
+    const section = (label: string, items: Item[]): Item[] =>
+      items.length === 0 ? [] : [{ label, kind: vscode.QuickPickItemKind.Separator }, ...items];
+    return [...section("templates", templates), ...section("earlier briefs", again)];
+  }
+}
+
+/** What can be done with what is typed; Enter delegates it. */
+function deeds(typed: string, options: Options): Item[] {
+  const go: Item = { label: `$(rocket) Delegate: ${typed}`, detail: described(options), act: "go" };
+  const set: Item = { label: "$(settings) Delegate With…", detail: "Agent, access, base, verification", act: "options" };
+  const write: Item = { label: "$(edit) Write a Brief…", detail: "In an editor, with room", act: "write" };
+  return (typed === "" ? [write] : [go, set, write]).map((deed) => ({ ...deed, alwaysShow: true }));
 }
 
 async function chooseFolder(): Promise<vscode.WorkspaceFolder | undefined> {
   const document = vscode.window.activeTextEditor?.document.uri;
-  const around = document && vscode.workspace.getWorkspaceFolder(document);
+  const around = document && vscode.workspace.getWorkspaceFolder(document.with({ scheme: "file" }));
   const folders = vscode.workspace.workspaceFolders ?? [];
   if (folders.length === 0) throw new Error("no folder is open: open one with a git repository first");
   return around ?? (folders.length === 1 ? folders[0] : vscode.window.showWorkspaceFolderPick());
 }
 
-async function chooseBrief(): Promise<BriefSource | undefined> {
-  const editor = vscode.window.activeTextEditor;
-  if (editor?.document.uri.scheme === "file" && editor.document.fileName.endsWith(".brief.md")) {
-    return { uri: editor.document.uri.toString() };
-  }
-  const lines = editor === undefined || editor.selection.isEmpty ? undefined : quoted(editor);
-  const task = await vscode.window.showInputBox({
-    title: "Delegate a Task",
-    prompt: lines === undefined ? "What should the agent do?" : `What should the agent do with ${lines.name}?`,
-    placeHolder: "Fix the failing test in the parser",
-    ignoreFocusOut: true,
-  });
-  if (task === undefined || task.trim() === "") return undefined;
-  return lines === undefined ? task : `${task}\n\nThis is about ${lines.name}:\n\n${lines.text}\n`;
-}
-
-/** The selected lines, whole, in a fence longer than any in them. */
-function quoted({ document, selection: { start, end } }: vscode.TextEditor): { name: string; text: string } {
+/** The lines of a range, whole. */
+function quoted(document: vscode.TextDocument, { start, end }: vscode.Range): Subject {
   const last = end.character === 0 && end.line > start.line ? end.line - 1 : end.line;
   const text = document.getText(new vscode.Range(start.line, 0, last, Number.MAX_SAFE_INTEGER));
+  const lines = last > start.line ? `lines ${start.line + 1}–${last + 1}` : `line ${start.line + 1}`;
+  const path = vscode.workspace.asRelativePath(document.uri, false);
+  return { name: `${path}, ${lines}`, text: fenced(text, document.languageId) };
+}
+
+/** A text in a fence longer than any in it. */
+export function fenced(text: string, language: string): string {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
   const fence = "`".repeat(longest + 1);
-  const name = `${vscode.workspace.asRelativePath(document.uri, false)}, lines ${start.line + 1}–${last + 1}`;
-  return { name, text: `${fence}${document.languageId}\n${text}\n${fence}` };
+  return `${fence}${language}\n${text}\n${fence}`;
 }

@@ -1,41 +1,62 @@
-// The extension: its commands, and what is told when a job ends. Views only: jobs, git and processes are the server's.
+// The extension: its parts, and its commands. Views only: jobs, git and processes are the server's.
 //
 // The ids here begin with `pactify.ui.`: the language client registers the server's own commands (`pactify.delegate` …)
 // under their names.
 
 import * as vscode from "vscode";
-import { delegate } from "./delegate";
+import { Actions } from "./actions";
+import { Delegation } from "./delegate";
+import { doctor } from "./doctor";
 import { Jobs } from "./jobs";
-import { Contents, SCHEME } from "./preview";
-import { reason, shown } from "./problem";
-import { Server } from "./server";
-import { StatusBar } from "./statusBar";
-import { Views } from "./views";
+import { DiffLenses, type Place } from "./lenses";
+import { serveContents } from "./preview";
+import { shown } from "./problem";
+import { Results } from "./results";
+import { Server, tellMenus } from "./server";
+import { Tree } from "./tree";
+import { showInStatusBar, Watch } from "./watch";
 
-export async function activate(context: vscode.ExtensionContext): Promise<void> {
-  let server: Server;
-  try {
-    server = await Server.start(context);
-  } catch (error) {
-    const next = "Set `pactify.server.path` to a pactify-lsp that runs, then reload the window.";
-    void vscode.window.showErrorMessage(`Pactify: the server did not start: ${reason(error)}. ${next}`);
-    return;
-  }
-  const jobs = new Jobs(server);
-  const views = new Views(server, jobs);
-  const command = (name: string, run: () => Promise<void>): vscode.Disposable =>
-    vscode.commands.registerCommand(`pactify.ui.${name}`, () => shown(run));
+/** What the extension gives its own tests: what the view shows can't be read from outside. */
+export function activate(context: vscode.ExtensionContext): { tree: Tree } {
+  const server = new Server(context);
+  const jobs = new Jobs(server, context);
+  const results = new Results(server, context, jobs);
+  const tree = new Tree(jobs, results, context);
+  const follow = (jobId: string): void => watch.follow(jobId);
+  const delegation = new Delegation(server, jobs, follow, context);
+  const actions = new Actions(server, jobs, results, new DiffLenses(jobs, results, context), delegation, follow);
+  const watch = new Watch(server, jobs, context, (jobId) => actions.tell(jobId));
+  showInStatusBar(jobs, context);
+
+  const execute = vscode.commands.executeCommand;
+  const command = (name: string, run: (...given: never[]) => unknown): vscode.Disposable =>
+    vscode.commands.registerCommand(`pactify.ui.${name}`, (...given: never[]) => shown(() => run(...given)));
+  const restart = (): Promise<void> => shown(() => server.restart());
   context.subscriptions.push(
-    server,
-    jobs,
-    new StatusBar(jobs),
-    vscode.workspace.registerTextDocumentContentProvider(SCHEME, new Contents(server)),
-    jobs.onEnd((jobId) => void shown(() => views.end(jobId))),
-    command("delegate", () => delegate(server, jobs)),
-    command("jobs", () => views.jobs()),
-    command("preview", () => views.choosePreview()),
-    command("apply", () => views.chooseApply()),
-    command("undo", () => views.chooseUndo()),
-    command("cancel", () => views.chooseCancel()),
+    serveContents(server),
+    ...actions.all.map((action) => command(action[0], (node?: Partial<Place>) => actions.run(action, node))),
+    ...(["delegate", "delegateSelection", "newBrief", "briefOptions"] as const).map((name) =>
+      command(name, () => delegation[name]()),
+    ),
+    ...(["openFile", "applyHunk", "applyFile", "reviewed", "comment"] as const).map((name) =>
+      command(name, (place: Place) => actions[name](place)),
+    ),
+    command("delegateFix", (uri?: vscode.Uri, problem?: vscode.Diagnostic) => delegation.fix(uri, problem)),
+    command("jobs", () => execute("pactify.jobs.focus")),
+    command("refresh", () => jobs.hear()),
+    command("showMore", ({ job }: Place) => tree.showMore(job)),
+    command("doctor", () => doctor(server)),
+    command("tour", () => execute("workbench.action.openWalkthrough", "pactify.pactify#start")),
+    command("log", () => server.log.show()),
+    command("restart", restart),
+    jobs.onDidChange(() => {
+      for (const [name, , , fits] of actions.all) tellMenus(`can.${name}`, jobs.all().some(fits));
+    }),
+    vscode.workspace.onDidGrantWorkspaceTrust(restart),
+    vscode.workspace.onDidChangeConfiguration((change) => {
+      if (change.affectsConfiguration("pactify.server.path")) void restart();
+    }),
   );
+  if (vscode.workspace.isTrusted) void shown(() => server.start().then(() => watch.resume()));
+  return { tree };
 }

@@ -1,37 +1,50 @@
-// The jobs of this window's folders: looking them up, hearing of them, choosing one.
+// The jobs of this window's folders, as they were when the server last spoke of them.
 //
-// Nothing is remembered here: when the server says that something changed, it is asked again.
+// What the server says that changed is asked for again, a few times a second at most however much it says: an agent may
+// do ten thousand things a second, and the last of them is what has to be right.
 
 import * as vscode from "vscode";
-import type { JobDetail, JobSummary } from "./protocol";
-import { Refusal } from "./server";
-import type { Server } from "./server";
+import type { JobDetail, JobSummary, StatusParams } from "./protocol";
+import { Refusal, type Server } from "./server";
+import { standing, summary } from "./words";
 
-export class Jobs implements vscode.Disposable {
-  private readonly news = new vscode.EventEmitter<string | undefined>();
+/** Between two rounds of questions, in milliseconds: often enough to look live. */
+const PAUSE = 250;
+/** With news of more jobs than this, the lists are read instead. */
+const MOST_SINGLE = 8;
+/** So many decided jobs are known, the newest of each repository: for what is still to be undone. */
+const DECIDED = 50;
+
+export class Jobs {
+  private readonly known = new Map<string, JobSummary>();
+  private readonly stale = new Set<string>();
+  private isAllStale = false;
+  private looking: Promise<void> | undefined;
+  private readonly changes = new vscode.EventEmitter<void>();
   private readonly endings = new vscode.EventEmitter<string>();
-  private readonly subscriptions: { dispose(): unknown }[];
-  /** Fires with the id of a job of which there is news; without one, anything may have changed. */
-  readonly onNews = this.news.event;
+  /** Fires after the known jobs changed. */
+  readonly onDidChange = this.changes.event;
   /** Fires with the id of a job that needs no more waiting, and whose result nobody has decided about. */
   readonly onEnd = this.endings.event;
 
-  constructor(private readonly server: Server) {
-    this.subscriptions = [
-      this.news,
-      this.endings,
-      server.onRestarted(() => {
-        this.news.fire(undefined);
-      }),
-      server.on("pactify/job/event", ({ jobId }) => {
-        this.news.fire(jobId);
-      }),
+  constructor(private readonly server: Server, context: vscode.ExtensionContext) {
+    context.subscriptions.push(
+      server.onStarted(() => void this.hear()),
+      vscode.workspace.onDidChangeWorkspaceFolders(() => void this.hear()),
+      server.on("pactify/job/event", ({ jobId }) => void this.hear(jobId)),
       server.on("pactify/job/changed", ({ jobId, state, disposition }) => {
-        this.news.fire(jobId);
+        void this.hear(jobId);
         if (isOver({ state }) && disposition === "pending") this.endings.fire(jobId);
       }),
-    ];
+    );
   }
+
+  /** What is known now, newest first. */
+  all(): JobSummary[] {
+    return [...this.known.values()].sort((a, b) => b.createdAt.localeCompare(a.createdAt));
+  }
+
+  readonly seen = (jobId: string): JobSummary | undefined => this.known.get(jobId);
 
   async get(jobId: string): Promise<JobDetail> {
     const status = await this.server.request("pactify/job/status", { jobId });
@@ -39,95 +52,75 @@ export class Jobs implements vscode.Disposable {
     return status.job;
   }
 
-  /** The jobs of all open folders, newest first: undecided ones, or `all`. Some of several folders may hold no repository. */
-  async list(all = false): Promise<JobSummary[]> {
-    const folders = vscode.workspace.workspaceFolders ?? [];
-    const found = new Map<string, JobSummary>();
-    for (const { uri } of folders) {
-      try {
-        for (const job of await this.of(uri.toString(), all)) found.set(job.id, job);
-      } catch (error) {
-        const isOther = error instanceof Refusal && error.data.code === "noRepository";
-        if (!isOther || folders.length === 1) throw error;
-      }
-    }
-    return [...found.values()].sort((a, b) => b.createdAt.localeCompare(a.createdAt));
+  /** There is news of a job, or of any; everything is up to date when this is done. */
+  async hear(jobId?: string): Promise<void> {
+    if (jobId === undefined) this.isAllStale = true;
+    else this.stale.add(jobId);
+    await (this.looking ??= this.look().finally(() => (this.looking = undefined)));
   }
 
   /** Lets the person choose among the jobs that `fit`; nothing if they don't, or if there is none. */
-  async choose(
-    title: string,
-    none: string,
-    fits: (job: JobSummary) => boolean,
-    all = false,
-  ): Promise<JobSummary | undefined> {
-    const jobs = (await this.list(all)).filter(fits);
-    if (jobs.length === 0) {
-      void vscode.window.showInformationMessage(none);
-      return undefined;
-    }
+  async choose(title: string, none: string, fits: (job: JobSummary) => boolean): Promise<JobSummary | undefined> {
+    await this.hear();
+    const jobs = this.all().filter(fits);
+    if (jobs.length === 0) return void vscode.window.showInformationMessage(none);
     const items = jobs.map((job) => ({ label: job.title, description: standing(job), detail: summary(job), job }));
-    const options = { title, matchOnDescription: true, matchOnDetail: true };
-    return (await vscode.window.showQuickPick(items, options))?.job;
+    return (await vscode.window.showQuickPick(items, { title, matchOnDetail: true }))?.job;
   }
 
-  dispose(): void {
-    vscode.Disposable.from(...this.subscriptions).dispose();
+  private async look(): Promise<void> {
+    while (this.isAllStale || this.stale.size > 0) {
+      const ids = [...this.stale];
+      const isAll = this.isAllStale || ids.length > MOST_SINGLE;
+      this.isAllStale = false;
+      this.stale.clear();
+      try {
+        await (isAll ? this.readAll() : Promise.all(ids.map(async (id) => this.keep(await this.get(id)))));
+      } catch (error) {
+        // What is wrong is told where a person acts on jobs; here it is only kept for the log.
+        this.server.log.warn(`the jobs can't be read: ${String(error)}`);
+      }
+      this.changes.fire();
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    }
   }
 
-  /** All pages of one repository. */
-  private async of(repository: string, all: boolean): Promise<JobSummary[]> {
-    const jobs: JobSummary[] = [];
-    let cursor: string | undefined;
-    do {
-      const page = cursor === undefined ? { repository, all } : { repository, all, cursor };
-      const list = await this.server.request("pactify/job/status", page);
-      if (!("jobs" in list)) throw new Error("the server answered with one job");
-      jobs.push(...list.jobs);
-      cursor = list.next;
-    } while (cursor !== undefined);
-    return jobs;
+  private keep(job: JobSummary): void {
+    if (job.disposition === "discarded") this.known.delete(job.id);
+    else this.known.set(job.id, job);
+  }
+
+  /** All undecided jobs, and the newest of the others. Some of several folders may hold no repository. */
+  private async readAll(): Promise<void> {
+    const found: JobSummary[] = [];
+    for (const { uri } of vscode.workspace.workspaceFolders ?? []) {
+      try {
+        const repository = uri.toString();
+        found.push(...(await this.list({ repository, all: true, limit: DECIDED }, false)));
+        found.push(...(await this.list({ repository }, true)));
+      } catch (error) {
+        if (!(error instanceof Refusal) || error.data.code !== "noRepository") throw error;
+      }
+    }
+    this.known.clear();
+    for (const job of found) this.keep(job);
+  }
+
+  private async list(of: StatusParams, isWhole: boolean): Promise<JobSummary[]> {
+    const list = await this.server.request("pactify/job/status", of);
+    if (!("jobs" in list)) throw new Error("the server answered with one job");
+    if (!isWhole || list.next === undefined) return list.jobs;
+    return [...list.jobs, ...(await this.list({ ...of, cursor: list.next }, true))];
   }
 }
 
 /** Whether there is nothing to wait for. */
-export function isOver({ state }: Pick<JobSummary, "state">): boolean {
-  return state === "finished" || state === "lost";
-}
-
+export const isOver = ({ state }: Pick<JobSummary, "state">): boolean => state === "finished" || state === "lost";
+/** Whether there is something to look at. */
+export const hasChanges = (job: JobSummary): boolean => isOver(job) && (job.changes?.files ?? 0) > 0;
 /** Whether there is a result that waits for a decision. */
-export function hasResult(job: JobSummary): boolean {
-  const isOpen = job.disposition === "pending" || job.disposition === "partlyApplied";
-  return isOver(job) && isOpen && (job.changes?.files ?? 0) > 0;
-}
-
+export const hasResult = (job: JobSummary): boolean => hasChanges(job) && job.disposition !== "applied";
 /** Whether there is an apply that can be taken back. */
-export function isApplied({ disposition }: JobSummary): boolean {
-  return disposition === "applied" || disposition === "partlyApplied";
-}
-
-/** `no changes`, of `noChanges`. */
-export function words(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-}
-
-/** `3 files, +10 −2`. */
-export function counts(changes: { files: number; added: number; deleted: number }): string {
-  return `${files(changes.files)}, +${changes.added} −${changes.deleted}`;
-}
-
-export function files(count: number): string {
-  return count === 1 ? "1 file" : `${count} files`;
-}
-
-function standing(job: JobSummary): string {
-  const decided = job.disposition === "pending" ? [] : [words(job.disposition)];
-  return [words(job.outcome ?? job.state), ...decided].join(", ");
-}
-
-function summary(job: JobSummary): string {
-  const doing = isOver(job) ? undefined : job.activity;
-  const changed = job.changes === undefined || job.changes.files === 0 ? undefined : counts(job.changes);
-  const when = new Date(job.createdAt).toLocaleString();
-  return [job.harness, doing ?? changed, when].filter((part) => part !== undefined).join(" · ");
-}
+export const isApplied = ({ disposition: what }: JobSummary): boolean => what === "applied" || what === "partlyApplied";
+/** Whether the agent waits for the person. */
+export const isWaiting = ({ waiting }: JobSummary): boolean => waiting !== undefined;

@@ -1,67 +1,76 @@
-// Preview: what a job changed, as one multi-file diff of virtual documents that nobody can save.
+// Preview: what a job changed, as diffs of virtual documents that nobody can save.
 //
 // A document `pactify:/<path>?<query>` is one side of one changed path. Both sides have the same path, because VS Code
 // shows it to people and takes different ones for a rename. The change set makes a later result another document.
 
+import { basename } from "node:path";
 import * as vscode from "vscode";
 import type { Conflict, ContentParams, FileChange, JobSummary, PathName, Preview, Side } from "./protocol";
 import type { Server } from "./server";
+import { name } from "./words";
 
 export const SCHEME = "pactify";
+/** More files than this make VS Code's diff slow; the others are opened one by one, from the jobs view. */
+export const MOST_AT_ONCE = 200;
 
-type Query = ContentParams & { changeSet: string; object?: string };
+/** What a document shows; `object` tells the contents of one path apart as the checkout changes. */
+export type Shown = ContentParams & PathName & { changeSet: string; object?: string };
 
-/** All pages of what the job changed. */
-export async function preview(server: Server, job: JobSummary): Promise<Preview> {
-  const first = { jobId: job.id, format: "summary" as const };
-  const whole = await server.request("pactify/job/diffPreview", first);
-  for (let cursor = whole.next; cursor !== undefined; ) {
-    const page = await server.request("pactify/job/diffPreview", { ...first, cursor });
-    if (page.changeSet !== whole.changeSet) return preview(server, job);
-    whole.files.push(...page.files);
-    cursor = page.next;
-  }
-  return whole;
-}
-
-/** Opens the diff. */
+/** Opens all of it as one diff, as far as that is quick; sensitive files come first. */
 export async function open(job: JobSummary, { changeSet, files }: Preview): Promise<void> {
-  const repository = vscode.Uri.parse(job.repository);
-  const document = (side: Side, file: FileChange): vscode.Uri => virtual(job, changeSet, side, file);
-  const resources = files.map((file) => [
-    vscode.Uri.joinPath(repository, file.path),
-    file.old && document("base", file),
-    file.new && document("result", file),
+  const resources = files.slice(0, MOST_AT_ONCE).map((file) => [
+    vscode.Uri.joinPath(vscode.Uri.parse(job.repository), file.path),
+    file.old && virtual(job, changeSet, "base", file),
+    file.new && virtual(job, changeSet, "result", file),
   ]);
   await vscode.commands.executeCommand("vscode.changes", `Pactify: ${job.title}`, resources);
 }
 
+/** Opens one path as a diff, at this line of the result. */
+export async function openFile(job: JobSummary, changeSet: string, file: FileChange, line = 1): Promise<void> {
+  const at = new vscode.Position(Math.max(line - 1, 0), 0);
+  const sides = [virtual(job, changeSet, "base", file), virtual(job, changeSet, "result", file)];
+  const title = `${basename(file.path)} (${job.title})`;
+  const options = { selection: new vscode.Range(at, at), preview: true };
+  await vscode.commands.executeCommand("vscode.diff", ...sides, title, options);
+}
+
 /** Opens what merges would change in the checkout. */
 export async function openMerges(job: JobSummary, { changeSet }: Preview, merges: Conflict[]): Promise<void> {
-  const repository = vscode.Uri.parse(job.repository);
   const resources = merges.map((merge) => [
-    vscode.Uri.joinPath(repository, merge.path),
+    vscode.Uri.joinPath(vscode.Uri.parse(job.repository), merge.path),
     virtual(job, changeSet, "current", merge, merge.object),
     virtual(job, changeSet, "merged", merge, merge.object),
   ]);
   await vscode.commands.executeCommand("vscode.changes", `Pactify: merges of ${job.title}`, resources);
 }
 
-/** One side of one path; `object` tells the contents of one path apart as the checkout changes. */
-function virtual(job: JobSummary, changeSet: string, side: Side, file: PathName, object?: string): vscode.Uri {
-  const { path, pathBytes } = file;
-  const name: PathName = pathBytes === undefined ? { path } : { path, pathBytes };
-  const version = object === undefined ? {} : { object };
-  const query: Query = { jobId: job.id, changeSet, side, ...name, ...version };
-  return vscode.Uri.from({ scheme: SCHEME, path: `/${path}`, query: JSON.stringify(query) });
+/** Opens three ways of a path that both sides changed: the job's change beside the person's, of the same base. */
+export async function openConflict(job: JobSummary, changeSet: string, path: PathName): Promise<void> {
+  const show = async (side: Side, what: string, viewColumn: vscode.ViewColumn): Promise<void> => {
+    // The checkout changes: another name for each look.
+    const sides = [virtual(job, changeSet, "base", path), virtual(job, changeSet, side, path, new Date().toISOString())];
+    const options = { viewColumn, preview: false };
+    await vscode.commands.executeCommand("vscode.diff", ...sides, `${basename(path.path)}: base ↔ ${what}`, options);
+  };
+  await show("current", "yours", vscode.ViewColumn.Two);
+  await show("result", "the job's", vscode.ViewColumn.One);
 }
 
-/** Serves the virtual documents. */
-export class Contents implements vscode.TextDocumentContentProvider {
-  constructor(private readonly server: Server) {}
+/** What the document is a side of; nothing if it is none of ours. */
+export const shownBy = (uri: vscode.Uri | undefined): Shown | undefined =>
+  uri?.scheme === SCHEME ? (JSON.parse(uri.query) as Shown) : undefined;
 
-  async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
-    const content = await this.server.request("pactify/job/content", JSON.parse(uri.query) as Query);
+/** Serves the virtual documents. */
+export function serveContents(server: Server): vscode.Disposable {
+  const provideTextDocumentContent = async ({ query }: vscode.Uri): Promise<string> => {
+    const content = await server.request("pactify/job/content", JSON.parse(query) as Shown);
     return content.binary ? `(not text: ${content.size} bytes)\n` : (content.text ?? "");
-  }
+  };
+  return vscode.workspace.registerTextDocumentContentProvider(SCHEME, { provideTextDocumentContent });
+}
+
+function virtual(job: JobSummary, changeSet: string, side: Side, file: PathName, object?: string): vscode.Uri {
+  const query: Shown = { jobId: job.id, changeSet, side, ...name(file), ...(object !== undefined && { object }) };
+  return vscode.Uri.from({ scheme: SCHEME, path: `/${file.path}`, query: JSON.stringify(query) });
 }

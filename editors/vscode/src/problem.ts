@@ -1,41 +1,59 @@
-// Telling the person what went wrong: what, the stable code, and what to do next. Never only "failed".
+// Telling the person what went wrong: what, the stable code, and what to do next. Never only "failed". What only needs
+// the person's word is asked: a text that a repository or a brief wants to run, whole, once.
 
 import * as vscode from "vscode";
-import { Refusal } from "./server";
+import type { Approval } from "./protocol";
+import { Refusal, type Server, Untrusted } from "./server";
+import { sentence } from "./words";
 
-/** Runs what the person asked for; whatever goes wrong is shown. */
-export async function shown(work: () => Promise<unknown>): Promise<void> {
+/** Runs what the person asked for; whatever goes wrong is shown, and a path in the way can be compared. */
+export async function shown(work: () => unknown, compare?: (path: string) => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    await tell(error);
+    if (error instanceof Untrusted) await offer(error.message, "Manage Workspace Trust", "workbench.trust.manage");
+    else if (error instanceof Refusal) await refused(error, compare);
+    else await offer(error instanceof Error ? error.message : String(error), "Show Log", "pactify.ui.log");
   }
 }
 
-export async function tell(error: unknown): Promise<void> {
-  if (!(error instanceof Refusal)) {
-    await vscode.window.showErrorMessage(`Pactify: ${reason(error)}`);
-    return;
-  }
-  const { code, message, next, conflicts = [] } = error.data;
-  const text = `Pactify: ${message}. ${sentence(next)} (${code})`;
-  if (conflicts.length === 0) {
-    await vscode.window.showErrorMessage(text);
-    return;
-  }
+async function offer(message: string, button: string, command: string): Promise<void> {
+  const answer = await vscode.window.showErrorMessage(`Pactify: ${message}`, button);
+  if (answer === button) await vscode.commands.executeCommand(command);
+}
+
+async function refused({ data }: Refusal, compare?: (path: string) => Promise<void>): Promise<void> {
+  const { code, message, next, conflicts = [] } = data;
   const show = conflicts.length === 1 ? "Show the Path" : `Show All ${conflicts.length} Paths`;
-  if ((await vscode.window.showErrorMessage(text, show)) === show) {
-    const items = conflicts.map(({ path, detail }) => ({ label: path, detail }));
-    await vscode.window.showQuickPick(items, { title: message, placeHolder: next, matchOnDetail: true });
+  const text = `Pactify: ${message}. ${sentence(next)} (${code})`;
+  const answer = await vscode.window.showErrorMessage(text, ...(conflicts.length === 0 ? [] : [show]));
+  if (answer === undefined) return;
+  const items = conflicts.map(({ path, detail }) => ({ label: path, detail }));
+  const options = { title: message, placeHolder: `${next}; choose a path to compare`, matchOnDetail: true };
+  const path = await vscode.window.showQuickPick(items, options);
+  if (path !== undefined) await compare?.(path.label);
+}
+
+/** Runs `work`; what it needs an approval for is asked, and then it runs again. Nothing if nobody decides. */
+export async function approving<T>(server: Server, work: () => Promise<T>): Promise<T | undefined> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.data.approval === undefined) throw error;
+      if (!(await decide(server, error.data.approval))) return undefined;
+    }
   }
 }
 
-export function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** A fragment of the server's as a sentence. */
-export function sentence(fragment: string): string {
-  const end = /[.!?]$/.test(fragment) ? "" : ".";
-  return `${fragment.charAt(0).toUpperCase()}${fragment.slice(1)}${end}`;
+async function decide(server: Server, { kind, repository, text }: Approval): Promise<boolean> {
+  const [allow, deny] = ["Allow This Command", "Run Jobs Without It"];
+  const wish = "The brief wants its result verified by running this, with your rights.";
+  const question = kind === "setup" ? "The repository wants to run a command in each new tree, with your rights." : wish;
+  const options = { modal: true, detail: `${vscode.Uri.parse(repository).fsPath}\n\n${text}` };
+  const answer = await vscode.window.showWarningMessage(question, options, allow, deny);
+  if (answer === undefined) return false;
+  const decision = answer === allow ? "allow" : "deny";
+  await server.request("pactify/job/approve", { kind, repository, text, decision });
+  return true;
 }

@@ -6,14 +6,10 @@
 import { existsSync } from "node:fs";
 import * as path from "node:path";
 import * as vscode from "vscode";
-import {
-  DidSaveTextDocumentNotification,
-  LanguageClient,
-  ResponseError,
-  State,
-  TransportKind,
-} from "vscode-languageclient/node";
+import type { Executable, StaticFeature } from "vscode-languageclient/node";
+import * as lsp from "vscode-languageclient/node";
 import type { ClientOptions, ErrorData, Notifications, Requests } from "./protocol";
+import { setting } from "./settings";
 
 /** What the server refused to do, and what the person can do about it. */
 export class Refusal extends Error {
@@ -22,41 +18,70 @@ export class Refusal extends Error {
   }
 }
 
-/** The running server. */
-export class Server implements vscode.Disposable {
-  private readonly restarted = new vscode.EventEmitter<void>();
-  private readonly watching: vscode.Disposable;
-  /** Fires whenever the server is up again: what was known may be old. */
-  readonly onRestarted = this.restarted.event;
+/** The workspace is not trusted: nothing is started in it. */
+export class Untrusted extends Error {
+  constructor() {
+    super("this workspace is in Restricted Mode: a job would run an agent on its repository");
+  }
+}
 
-  private constructor(private readonly client: LanguageClient) {
-    client.onDidChangeState(({ newState }) => {
-      if (newState === State.Running) this.restarted.fire();
+/** The jobs are shown by the view, the status bar and toasts of ours, not by the server's progress. */
+const NO_PROGRESS: StaticFeature = {
+  fillClientCapabilities: (capabilities) => (capabilities.window = { ...capabilities.window, workDoneProgress: false }),
+  initialize: () => undefined,
+  getState: () => ({ kind: "static" }),
+  clear: () => undefined,
+};
+
+export class Server {
+  readonly log = vscode.window.createOutputChannel("Pactify", { log: true });
+  private readonly started = new vscode.EventEmitter<void>();
+  /** Fires whenever the server is up again: what was known may be old. */
+  readonly onStarted = this.started.event;
+  private readonly executable: Executable = { command: "", args: ["--stdio"], transport: lsp.TransportKind.stdio };
+  private readonly client: lsp.LanguageClient;
+  private starting: Promise<void> | undefined;
+  /** Whether the program has to be looked for again. */
+  private isStale = false;
+
+  constructor(private readonly context: vscode.ExtensionContext) {
+    const pactify: ClientOptions = { events: true, messages: false };
+    this.client = new lsp.LanguageClient("pactify", "Pactify", this.executable, {
+      documentSelector: [{ scheme: "file" }],
+      initializationOptions: { pactify },
+      outputChannel: this.log,
+      revealOutputChannelOn: lsp.RevealOutputChannelOn.Never,
     });
-    this.watching = vscode.workspace.onDidChangeTextDocument(({ document }) => {
+    this.client.registerFeature(NO_PROGRESS);
+    context.subscriptions.push(
+      this.client,
+      this.log,
+      this.client.onDidChangeState(({ newState }) => {
+        if (newState === lsp.State.Running) this.started.fire();
+      }),
       // After the client's own notification of the change.
-      setTimeout(() => void this.tellIfSaved(document));
-    });
+      vscode.workspace.onDidChangeTextDocument(({ document }) => setTimeout(() => void this.tellIfSaved(document))),
+    );
   }
 
-  static async start(context: vscode.ExtensionContext): Promise<Server> {
-    const options: ClientOptions = { events: true, messages: false };
-    const client = new LanguageClient(
-      "pactify",
-      "Pactify",
-      { command: program(context), args: ["--stdio"], transport: TransportKind.stdio },
-      { documentSelector: [{ scheme: "file" }], initializationOptions: { pactify: options } },
-    );
-    const server = new Server(client);
-    await client.start();
-    return server;
+  /** Starts it, once; a start that failed can be tried again. */
+  start(): Promise<void> {
+    return (this.starting ??= this.launch());
+  }
+
+  /** Starts it anew. However often this is asked for meanwhile, it is started once more at most. */
+  restart(): Promise<void> {
+    this.isStale = true;
+    const before = this.starting?.catch(() => undefined);
+    return (this.starting = Promise.resolve(before).then(() => (this.isStale ? this.launch() : undefined)));
   }
 
   async request<M extends keyof Requests>(method: M, params: Requests[M]["params"]): Promise<Requests[M]["result"]> {
+    await this.start();
     try {
       return await this.client.sendRequest<Requests[M]["result"]>(method, params);
     } catch (error) {
-      if (error instanceof ResponseError && isErrorData(error.data)) throw new Refusal(error.data);
+      if (error instanceof lsp.ResponseError && isErrorData(error.data)) throw new Refusal(error.data);
       throw error;
     }
   }
@@ -65,10 +90,23 @@ export class Server implements vscode.Disposable {
     return this.client.onNotification(method, listen);
   }
 
-  dispose(): void {
-    this.watching.dispose();
-    this.restarted.dispose();
-    void this.client.dispose();
+  private async launch(): Promise<void> {
+    this.isStale = false;
+    const { command, from } = find(this.context.extensionPath, setting("server.path"));
+    this.executable.command = command;
+    tellMenus("state", "starting");
+    try {
+      if (!vscode.workspace.isTrusted) throw new Untrusted();
+      this.log.info(`starting ${command}, named by ${from}`);
+      await (this.client.isRunning() ? this.client.restart() : this.client.start());
+      tellMenus("state", "ready");
+    } catch (error) {
+      tellMenus("state", "stopped");
+      this.starting = undefined;
+      if (error instanceof Untrusted) throw error;
+      const next = "Set `pactify.server.path` to a pactify-lsp that runs; Show Log has more.";
+      throw new Error(`the server ${command} did not start: ${String(error)}. ${next}`, { cause: error });
+    }
   }
 
   /**
@@ -78,18 +116,22 @@ export class Server implements vscode.Disposable {
   private async tellIfSaved(document: vscode.TextDocument): Promise<void> {
     if (document.isDirty || document.isClosed || document.uri.scheme !== "file" || !this.client.isRunning()) return;
     const textDocument = this.client.code2ProtocolConverter.asTextDocumentIdentifier(document);
-    await this.client.sendNotification(DidSaveTextDocumentNotification.type, { textDocument });
+    await this.client.sendNotification(lsp.DidSaveTextDocumentNotification.type, { textDocument });
   }
 }
 
-/** The person's choice, else the server that came with this extension, else the one in PATH. */
-function program(context: vscode.ExtensionContext): string {
-  const chosen = vscode.workspace.getConfiguration("pactify.server").get<string>("path", "");
-  if (chosen !== "") return chosen;
-  const bundled = path.join(context.extensionPath, "server", "pactify-lsp");
-  return existsSync(bundled) ? bundled : "pactify-lsp";
+/** The program to start, and who named it: the person, else this extension (which brings one), else PATH. */
+export function find(extension: string, chosen: string): { command: string; from: string } {
+  if (chosen !== "") return { command: chosen, from: "the setting" };
+  const bundled = path.join(extension, "server", "pactify-lsp");
+  return existsSync(bundled) ? { command: bundled, from: "this extension" } : { command: "pactify-lsp", from: "PATH" };
 }
 
 function isErrorData(data: unknown): data is ErrorData {
   return typeof data === "object" && data !== null && "code" in data && "next" in data && "message" in data;
+}
+
+/** What `when` clauses ask for, below `pactify`. */
+export function tellMenus(key: string, value: unknown): void {
+  void vscode.commands.executeCommand("setContext", `pactify.${key}`, value);
 }

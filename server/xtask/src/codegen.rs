@@ -2,11 +2,12 @@
 //!
 //! The source is [`pactify_core::protocol`]: its JSON schemas become [`model::Item`]s, and each client's language has one
 //! renderer. The results are committed, as clients are built without Rust; `--check` fails when they are not what would
-//! be written now. Not generated: the ids in the VS Code palette (`pactify.ui.…`), which must differ from the wire's
+//! be written now. The settings of the VS Code extension are generated as well ([`settings`]). Not generated: the ids in the VS Code palette (`pactify.ui.…`), which must differ from the wire's
 //! commands, because the language client registers those itself.
 
 mod lua;
 mod model;
+mod settings;
 mod source;
 mod typescript;
 
@@ -26,7 +27,12 @@ pub(crate) struct Arguments {
     pub(crate) check: bool,
 }
 
+/// The VS Code extension's manifest, and what people read of it: only their settings are generated.
+const MANIFEST: &str = "editors/vscode/package.json";
+const README: &str = "editors/vscode/README.md";
+
 /// A generated file.
+#[derive(Clone)]
 struct Output {
     /// Relative to the repository.
     path: &'static str,
@@ -35,7 +41,12 @@ struct Output {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("xtask lies in a repository")?;
-    let outputs = render(&source::wire()?);
+    let read = |path: &str| fs::read_to_string(repository.join(path)).with_context(|| format!("can't read {path}"));
+    let mut outputs = render(&source::wire()?).to_vec();
+    outputs.extend([
+        Output { path: MANIFEST, text: settings::manifest(&read(MANIFEST)?)? },
+        Output { path: README, text: settings::readme(&read(README)?)? },
+    ]);
     let stale: Vec<&Output> = outputs.iter().filter(|output| is_stale(repository, output)).collect();
     if arguments.check {
         let names: Vec<&str> = stale.iter().map(|output| output.path).collect();
@@ -51,10 +62,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn render(wire: &Wire) -> [Output; 2] {
+fn render(wire: &Wire) -> [Output; 3] {
     [
         Output { path: "editors/vscode/src/protocol.ts", text: typescript::render(wire) },
         Output { path: "editors/nvim/lua/pactify/protocol.lua", text: lua::render(wire) },
+        Output { path: "editors/vscode/src/settings.ts", text: settings::typescript() },
     ]
 }
 
@@ -114,7 +126,7 @@ mod tests {
             change(&|field| field.kind = Type::Integer),
             change(&|field| field.doc = "Something else.".to_owned()),
         ] {
-            for (before, after) in committed.iter().zip(changed) {
+            for (before, after) in committed.iter().zip(changed).take(2) {
                 assert_ne!(before.text, after.text, "{}", after.path);
             }
         }

@@ -6,6 +6,7 @@
 mod bench;
 mod codegen;
 mod demo;
+mod dist;
 mod install;
 mod pictures;
 mod repository;
@@ -29,6 +30,8 @@ enum Command {
     Codegen(codegen::Arguments),
     /// Show one job from the brief to the applied result, with the real codex and no login
     Demo,
+    /// Make the packages that people install
+    Dist(dist::Arguments),
     /// Build and install the programs, statically linked
     Install(install::Arguments),
     /// Take the documentation's pictures anew
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Demo => demo::run(),
+        Command::Dist(arguments) => dist::run(&arguments),
         Command::Install(arguments) => install::run(&arguments),
         Command::Pictures => pictures::run(),
         Command::Soak(arguments) => soak::run(&arguments),

@@ -22,8 +22,16 @@ struct Sitting {
 const NEOVIM: &str = "a_newcomer_delegates_takes_one_change_then_the_rest_and_undoes_it";
 const SITTINGS: [Sitting; 3] = [
     Sitting {
-        test: "a_person_delegates_previews_and_applies_in_vs_code",
-        shown: &["vscode-progress.png", "vscode-preview.png"],
+        // It takes both backgrounds in one run.
+        test: "a_newcomer_goes_all_the_way_in_vs_code",
+        shown: &[
+            "vscode-progress.png",
+            "vscode-progress-light.png",
+            "vscode-preview.png",
+            "vscode-preview-light.png",
+            "vscode-parts.png",
+            "vscode-parts-light.png",
+        ],
         is_light: false,
     },
     Sitting { test: NEOVIM, shown: &["nvim-brief.png", "nvim-jobs.png", "nvim-preview.png"], is_light: false },

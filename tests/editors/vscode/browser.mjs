@@ -24,6 +24,8 @@ const SETTINGS = {
   "window.confirmBeforeClose": "never",
   "window.menuBarVisibility": "classic",
   "workbench.colorTheme": "Default Dark Modern",
+  "workbench.preferredLightColorTheme": "Default Light Modern",
+  "workbench.preferredDarkColorTheme": "Default Dark Modern",
   "workbench.enableExperiments": false,
   "workbench.secondarySideBar.defaultVisibility": "hidden",
   "workbench.startupEditor": "none",
@@ -87,7 +89,7 @@ export async function withVsCode({ workspace, extensions, machine, payload, use 
     browser = await chromium.launchPersistentContext(folder("browser"), {
       executablePath: given("PACTIFY_CHROMIUM"),
       headless: true,
-      viewport: { width: 1280, height: 800 },
+      viewport: { width: 1440, height: 860 },
       args: ARGUMENTS,
     });
     page = browser.pages()[0] ?? (await browser.newPage());
@@ -113,6 +115,26 @@ export async function shoot(page, name) {
   fs.mkdirSync(folder, { recursive: true });
   const picture = path.join(folder, `${name}.png`);
   await page.screenshot({ path: picture });
+  return picture;
+}
+
+/** Takes the same picture in the dark and in the light; a run that isn't for pictures is content with the first. */
+export async function shootBoth(page, name) {
+  const picture = await shoot(page, name);
+  if (process.env.PACTIFY_BOTH_THEMES === undefined) return picture;
+  const toggle = async (mark) => {
+    await page.keyboard.press("F1");
+    await page.locator(".quick-input-widget:visible input.input").fill(">Toggle between Light/Dark Themes");
+    const row = page.locator(".quick-input-list .monaco-list-row", { hasText: "Light/Dark" }).first();
+    await row.waitFor({ timeout: 20_000 });
+    await page.keyboard.press("Enter");
+    await page.locator(`.monaco-workbench.${mark}`).waitFor({ timeout: 20_000 });
+    // The theme's colours fade in.
+    await page.waitForTimeout(700);
+  };
+  await toggle("vs");
+  await shoot(page, `${name}-light`);
+  await toggle("vs-dark");
   return picture;
 }
 

@@ -1,71 +1,138 @@
-// The person's way through the real interface: Delegate from the palette, the toast, the message at the end, the
-// multi-file diff, the confirmation, the files on the disk. Leaves pictures of it.
+// The newcomer's way through the real interface, with the extension installed from its package: the doctor, a task, the
+// agent at work, a reload in the middle, the multi-file diff, one part, the rest, and back. Leaves pictures of it.
 
 import fs from "node:fs";
 import path from "node:path";
-import { given, shoot, step, withVsCode } from "./browser.mjs";
+import { given, shoot, shootBoth, step, withVsCode } from "./browser.mjs";
 
 const workspace = given("PACTIFY_WORKSPACE");
-const read = (name) => fs.readFileSync(path.join(workspace, name), "utf8");
+const read = (name) => {
+  const file = path.join(workspace, name);
+  return fs.existsSync(file) ? fs.readFileSync(file, "utf8") : undefined;
+};
+const check = (is, what) => {
+  if (!is) throw new Error(what);
+};
 
 await withVsCode({
   workspace,
   extensions: given("PACTIFY_EXTENSIONS"),
   use: async (page, url) => {
     const toast = (text) => page.locator(".notifications-toasts .notification-list-item", { hasText: text }).first();
+    const row = (text) => page.locator(".sidebar .monaco-list-row", { hasText: text }).first();
+    const button = (place, text) => place.locator(".monaco-button", { hasText: text }).first();
+    const dialog = (text) => page.locator(".monaco-dialog-box", { hasText: text });
+    const quiet = () => page.keyboard.press("Escape");
+    const command = async (name) => {
+      await page.keyboard.press("F1");
+      await page.locator(".quick-input-widget:visible input.input").fill(`>Pactify: ${name}`);
+      await page.locator(".quick-input-list .monaco-list-row", { hasText: `Pactify: ${name}` }).first().waitFor();
+      await page.keyboard.press("Enter");
+    };
     const outside = [];
     page.on("request", (request) => {
       const { protocol, hostname, href } = new URL(request.url());
       if (/^(https?|wss?):$/.test(protocol) && hostname !== "127.0.0.1") outside.push(href);
     });
+
     await page.goto(url);
     await step("the workbench shows", 60, () => page.locator(".monaco-workbench .statusbar").waitFor());
-    await step("the extension is in the status bar", 60, () =>
-      page.locator(".statusbar-item", { hasText: "Pactify" }).first().waitFor(),
-    );
+    await step("the jobs view says how to begin", 60, async () => {
+      await page.keyboard.press("Control+p");
+      await page.locator(".quick-input-widget:visible input.input").fill("main.c");
+      await page.locator(".quick-input-list .monaco-list-row", { hasText: "main.c" }).first().waitFor();
+      await page.keyboard.press("Enter");
+      await page.locator(".tab.active", { hasText: "main.c" }).waitFor();
+      await page.locator('.activitybar .action-item:has([aria-label^="Pactify"])').click();
+      // Room for what the view says.
+      await page.mouse.move(349, 300);
+      await page.mouse.down();
+      await page.mouse.move(460, 300, { steps: 4 });
+      await page.mouse.up();
+      await button(page.locator(".sidebar .welcome-view"), "Delegate a Task").waitFor();
+    });
+    await step("the doctor finds the agent", 60, async () => {
+      await command("Doctor");
+      await page.locator(".quick-input-list .monaco-list-row", { hasText: "codex" }).first().waitFor();
+    });
+    await shoot(page, "vscode-doctor");
+    await quiet();
 
-    await step("the palette has the command", 30, async () => {
-      await page.keyboard.press("F1");
-      await page.locator(".quick-input-widget:visible input.input").fill(">Pactify: Delegate");
-      await page.locator(".quick-input-list .monaco-list-row", { hasText: "Delegate a Task" }).first().waitFor();
-      await page.keyboard.press("Enter");
-    });
     await step("a task is typed", 30, async () => {
-      await page.locator(".quick-input-widget:visible", { hasText: "What should the agent do?" }).waitFor();
+      await button(page.locator(".sidebar .welcome-view"), "Delegate a Task").click();
+      await page.locator(".quick-input-widget:visible", { hasText: "Write a Brief" }).waitFor();
       await page.keyboard.type("Greet people by name");
+      await page.locator(".quick-input-list .monaco-list-row", { hasText: "Delegate: Greet people by name" }).waitFor();
       await page.keyboard.press("Enter");
     });
-    await step("the job is in a toast that can cancel it", 30, async () => {
+    await step("the job is in a toast that can cancel it, in the view and in the status bar", 60, async () => {
       await toast("codex: Greet people by name").waitFor();
-      await page.locator(".notifications-toasts .monaco-button", { hasText: "Cancel" }).first().waitFor();
+      await button(page.locator(".notifications-toasts"), "Cancel").waitFor();
+      await row("Greet people by name").waitFor();
       await page.locator(".statusbar-item", { hasText: "1 running" }).first().waitFor();
     });
-    await step("the toast says what the agent does", 30, () => toast("cat README.md").waitFor());
-    await shoot(page, "vscode-progress");
+    await step("the toast and the view say what the agent does", 60, async () => {
+      await toast("check.sh").waitFor();
+      await row("check.sh").waitFor();
+    });
+    await shootBoth(page, "vscode-progress");
+    await step("a reloaded window shows the job again", 60, async () => {
+      await page.reload();
+      await row("Greet people by name").waitFor();
+      await toast("codex: Greet people by name").waitFor();
+    });
     fs.writeFileSync(given("PACTIFY_GO"), "");
     await step("the end is told, with the way to the preview", 60, async () => {
       await toast("changed 3 files").waitFor();
-      await toast("changed 3 files").locator(".monaco-button", { hasText: "Preview" }).click();
+      await button(toast("changed 3 files"), "Preview").click();
     });
     await step("one diff has all files", 60, async () => {
       await page.locator(".multiDiffEntry").nth(2).waitFor();
       await page.locator(".multiDiffEntry .char-insert, .multiDiffEntry .line-insert").first().waitFor();
-      await toast("changed 3 files").locator(".monaco-button", { hasText: "Apply" }).waitFor();
+      await button(toast("changed 3 files"), "Apply").waitFor();
     });
-    await shoot(page, "vscode-preview");
-    if (read("README.md").includes("name")) throw new Error("the checkout was written before the apply");
-    await step("the apply is confirmed", 30, async () => {
-      await toast("changed 3 files").locator(".monaco-button", { hasText: "Apply" }).click();
-      await page.locator(".monaco-dialog-box", { hasText: "Apply 3 files" }).waitFor();
+    await step("the view has the files with their parts", 30, async () => {
+      await row("Greet people by name").click();
+      await row("main.c").waitFor();
+      await row("main.c").locator(".monaco-tl-twistie").click();
+      await row("static void greet").waitFor();
+    });
+    await shootBoth(page, "vscode-preview");
+    check(!read("README.md").includes("name"), "the checkout was written before the apply");
+
+    await step("one file is opened, with what can be done above its parts", 30, async () => {
+      await page.keyboard.press("Escape");
+      await row("main.c").click();
+      await page.locator(".codelens-decoration a", { hasText: "Apply line" }).first().waitFor();
+    });
+    await shootBoth(page, "vscode-parts");
+    await step("one part is taken", 60, async () => {
+      await page.locator(".codelens-decoration a", { hasText: "Apply line" }).first().click();
+      await toast("applied 1 file").waitFor();
+      await row("applied").waitFor();
+      const main = read("src/main.c");
+      check(main.includes("printf") && main.includes("greet();"), `more or less than the part: ${main}`);
+    });
+    await step("the rest is taken", 60, async () => {
+      await command("Apply…");
+      await page.locator(".quick-input-list .monaco-list-row", { hasText: "partly applied" }).first().waitFor();
+      await page.keyboard.press("Enter");
+      await dialog("Apply 3 files").waitFor();
     });
     await shoot(page, "vscode-apply");
     await step("the files are on the disk", 60, async () => {
-      await page.locator(".monaco-dialog-box .monaco-button", { hasText: /^Apply$/ }).click();
-      await toast("Pactify: applied 3 files.").waitFor();
-      if (!read("README.md").includes("by name") || !read("src/greet.h").includes("greet")) {
-        throw new Error("what was shown is not what is there");
-      }
+      await dialog("Apply 3 files").locator(".monaco-button", { hasText: /^Apply$/ }).click();
+      await toast("applied 3 files").waitFor();
+      check(read("README.md").includes("by name") && read("src/main.c").includes("argv[1]"), "not what was shown");
     });
-    if (outside.length > 0) throw new Error(`requests left the machine: ${outside.join(" ")}`);
+    await step("it is taken back", 60, async () => {
+      await command("Undo Apply");
+      await page.locator(".quick-input-list .monaco-list-row", { hasText: "Greet people by name" }).first().waitFor();
+      await page.keyboard.press("Enter");
+      await toast("was undone").waitFor();
+      check(!read("README.md").includes("by name") && read("docs/usage.md") === undefined, "not as it was");
+      check(read("src/main.c").includes("printf"), "the first apply still stands");
+    });
+    check(outside.length === 0, `requests left the machine: ${outside.join(" ")}`);
   },
 });

@@ -1,5 +1,5 @@
-// The extension in VS Code's extension host: commands, toast, preview, apply, unsaved text, cancel. The person is played
-// by answers to the questions that the extension asks; the server, the jobs and the files are real.
+// The extension in VS Code's extension host: every command, the jobs view, briefs, partial applies, conflicts, trust. The
+// person is played by answers to the questions that the extension asks; the server, the jobs and the files are real.
 
 const assert = require("node:assert");
 const fs = require("node:fs");
@@ -33,9 +33,29 @@ function playThePerson() {
   const { window } = vscode;
   for (const name of ["showInformationMessage", "showWarningMessage", "showErrorMessage"]) window[name] = answer;
   window.showInputBox = async () => words;
-  window.showQuickPick = async (items) => {
-    asked.push(items.map((item) => `${item.label} ${item.description ?? ""}`).join("\n"));
+  const choose = (items) => {
+    asked.push(items.map(({ label, description, detail }) => [label, description, detail].join(" ")).join("\n"));
     return pick(items);
+  };
+  window.showQuickPick = async (items) => choose(items);
+  window.createQuickPick = () => {
+    const heard = {};
+    const box = { value: "", items: [], selectedItems: [], hide: () => heard.hide?.(), dispose: () => undefined };
+    for (const event of ["ChangeValue", "Accept", "Hide", "TriggerButton"]) {
+      box[`onDid${event}`] = (listen) => (heard[event.toLowerCase()] = listen);
+    }
+    box.show = () =>
+      setTimeout(() => {
+        if (heard.changevalue && box.value === "" && words !== "") {
+          box.value = words;
+          heard.changevalue(words);
+        }
+        const item = choose(box.items);
+        if (item === undefined) return heard.hide();
+        box.selectedItems = [item];
+        heard.accept();
+      });
+    return box;
   };
   const { withProgress } = window;
   window.withProgress = (options, task) => {
@@ -45,13 +65,20 @@ function playThePerson() {
     const toast = { ...options, messages: [], cancel: () => cancellation.cancel() };
     toasts.push(toast);
     const report = (value) => toast.messages.push(value.message);
-    return withProgress(options, () => task({ report }, cancellation.token)).then(() => (toast.isOver = true));
+    return withProgress(options, async () => {
+      const done = await task({ report }, cancellation.token);
+      toast.isOver = true;
+      return done;
+    });
   };
 }
 
-const script = (title, ...steps) => `${title}\n\n\`\`\`agent\n${steps.map((s) => JSON.stringify(s)).join("\n")}\n\`\`\`\n`;
+const script = (title, ...steps) => {
+  const lines = steps.map((step) => JSON.stringify(step)).join("\n");
+  return `${title}\n\n\`\`\`agent\n${lines}\n\`\`\`\n`;
+};
 const told = (text) => asked.find((line) => line.includes(text));
-const run = (name) => vscode.commands.executeCommand(`pactify.ui.${name}`);
+const run = (name, ...given) => vscode.commands.executeCommand(`pactify.ui.${name}`, ...given);
 
 /** The process that this extension host started as the server; nothing while there is none. */
 function serverPid() {
@@ -67,6 +94,8 @@ function serverPid() {
   return Number(pids.find(isServer)) || undefined;
 }
 
+const home = process.env.PACTIFY_HOME ?? path.join(process.env.HOME, ".pactify");
+
 function tests() {
   const root = vscode.workspace.workspaceFolders[0].uri;
   const file = (name) => path.join(root.fsPath, name);
@@ -75,20 +104,55 @@ function tests() {
   const readme = "# Sample\n\nA small program.\n";
   const result = "# Sample\n\nA small program that greets.\n";
 
+  let tree;
+  /** Everything that the jobs view shows below a node, as lines. */
+  const lines = async (node, depth = 0) => {
+    const shown = [];
+    for (const child of (await tree.getChildren(node)) ?? []) {
+      const { label, description } = tree.getTreeItem(child);
+      shown.push(`${"  ".repeat(depth)}${label} | ${description ?? ""}`, ...(await lines(child, depth + 1)));
+    }
+    return shown;
+  };
+  const find = async (matches, node) => {
+    for (const child of (await tree.getChildren(node)) ?? []) {
+      const found = matches(child) ? child : await find(matches, child);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
+  const jobNamed = (title) => find((node) => node.kind === "job" && node.job.title === title);
+  const isShown = async (...texts) => (await lines()).some((line) => texts.every((text) => line.includes(text)));
+  const inView = (title, text) => until(`${title} as ${text}`, 30, () => isShown(title, text));
+  const fileOf = async (title, name) =>
+    find((node) => node.kind === "file" && node.file.path === name, await jobNamed(title));
+  const openText = (start) => vscode.workspace.textDocuments.find(({ uri }) => start(uri))?.getText();
+
   before(async () => {
     playThePerson();
-    await vscode.extensions.getExtension("pactify.pactify").activate();
+    const extension = vscode.extensions.getExtension("pactify.pactify");
+    ({ tree } = await extension.activate());
   });
 
-  it("registers its commands beside the server's", async () => {
-    const commands = await vscode.commands.getCommands(true);
-    const ours = commands.filter((name) => name.startsWith("pactify.ui."));
-    const verbs = ["apply", "cancel", "delegate", "jobs", "preview", "undo"];
-    assert.deepStrictEqual(ours.sort(), verbs.map((verb) => `pactify.ui.${verb}`));
-    assert.ok(commands.includes("pactify.delegate"), "the server's own are there too");
+  it("registers its commands beside the server's, and every command of the manifest", async () => {
+    const commands = await until("the server's commands", 30, async () => {
+      const all = await vscode.commands.getCommands(true);
+      return all.includes("pactify.delegate") && all;
+    });
+    const { contributes } = vscode.extensions.getExtension("pactify.pactify").packageJSON;
+    const promised = contributes.commands.map(({ command }) => command).sort();
+    assert.deepStrictEqual(commands.filter((name) => name.startsWith("pactify.ui.")).sort(), promised);
+    for (const { command } of Object.values(contributes.menus).flat()) assert.ok(promised.includes(command), command);
   });
 
-  it("delegates, and shows the job in a toast until it is over", async () => {
+  it("tells what the doctor finds", async () => {
+    pick = () => undefined;
+    await run("doctor");
+    assert.ok(told("codex"), JSON.stringify(asked));
+    pick = (items) => items[0];
+  });
+
+  it("delegates, and shows the job in a toast and in the view until it is over", async () => {
     words = script(
       "Greet in the README",
       { say: "Looking around." },
@@ -98,31 +162,35 @@ function tests() {
       { write: { path: ".vscode/settings.json", content: "{}\n" } },
     );
     await run("delegate");
-    const toast = await until("a toast", 20, () => toasts[0]);
-    assert.strictEqual(toast.title, "codex: Greet in the README");
+    const toast = await until("a toast", 20, () => toasts.find(({ title }) => title === "codex: Greet in the README"));
     assert.ok(toast.cancellable);
     await until("what the agent does", 20, () => toast.messages.length > 0);
+    await inView("Greet in the README", "just now");
+    assert.match((await lines())[0], /^Working \| 1/);
     fs.writeFileSync(go, "");
     await until("the toast goes", 60, () => toast.isOver);
     await until("the end in words", 20, () => told("codex: Greet in the README: changed 3 files, +3 −1, 1 sensitive"));
     assert.strictEqual(read("README.md"), readme, "nothing is in the checkout");
   });
 
-  it("lists the job with its state", async () => {
-    pick = () => undefined;
-    await run("jobs");
-    assert.ok(told("Greet in the README succeeded"), JSON.stringify(asked));
-    pick = (items) => items[0];
+  it("shows what a job changed below it, sensitive files first, with its parts", async () => {
+    await inView("Greet in the README", "3 files");
+    const shown = await lines();
+    assert.match(shown[0], /^To Review/);
+    assert.match(shown[2], /settings\.json \| \.vscode · acts by itself/);
+    assert.ok(shown.some((line) => /A small program that greets\. \| line 3, \+1 −1/.test(line)), shown.join("\n"));
+    const { accessibilityInformation, contextValue } = tree.getTreeItem(await jobNamed("Greet in the README"));
+    assert.match(accessibilityInformation.label, /^codex: Greet in the README, succeeded/);
+    assert.strictEqual(contextValue, "job over changes result");
   });
 
   it("previews all files in one diff of documents that are not files", async () => {
     await run("preview");
     const tab = () => vscode.window.tabGroups.activeTabGroup.activeTab;
     await until("the diff", 20, () => tab()?.label.startsWith("Pactify: Greet in the README"));
-    const is = (uri, side) => uri.scheme === "pactify" && uri.path === "/README.md" && uri.query.includes(`"${side}"`);
-    const text = (side) => vscode.workspace.textDocuments.find(({ uri }) => is(uri, side))?.getText();
-    await until("the base", 20, () => text("base") === readme);
-    await until("the result", 20, () => text("result") === result);
+    const is = (side) => (uri) => uri.scheme === "pactify" && /README/.test(uri.path) && uri.query.includes(`"${side}"`);
+    await until("the base", 20, () => openText(is("base")) === readme);
+    await until("the result", 20, () => openText(is("result")) === result);
   });
 
   it("refuses to overwrite unsaved text, and offers to save it", async () => {
@@ -133,56 +201,228 @@ function tests() {
     await run("apply");
     const question = told("Apply 3 files of “Greet in the README”");
     assert.match(question, /act by themselves[^]*\.vscode\/settings\.json/);
-    assert.ok(told("Nothing was applied yet: 1 file of it has unsaved text.\nREADME.md"), JSON.stringify(asked));
+    assert.ok(told("Nothing of “Greet in the README” was applied yet: 1 file of it has unsaved text.\nREADME.md"));
     assert.deepStrictEqual([read("README.md"), read("greeting.txt")], [readme, undefined]);
     await vscode.commands.executeCommand("workbench.action.files.revert");
     assert.ok(!document.isDirty);
   });
 
-  it("applies what was shown, without the sensitive file if the person says so", async () => {
-    buttons = ["Apply Without These"];
-    await run("apply");
-    assert.ok(told("Pactify: applied 2 files."), JSON.stringify(asked));
+  it("opens one file with lenses above its parts, and marks it as reviewed", async () => {
+    const node = await fileOf("Greet in the README", "README.md");
+    await run("openFile", node);
+    const uri = await until("the diff of one file", 20, () => vscode.window.activeTextEditor?.document.uri);
+    assert.deepStrictEqual([uri.scheme, uri.path], ["pactify", "/README.md"]);
+    const titles = async () => {
+      const lenses = await vscode.commands.executeCommand("vscode.executeCodeLensProvider", uri);
+      return lenses.map(({ command }) => command.title).join("; ");
+    };
+    const ofFile = "$(eye-closed) Mark as Reviewed; $(check-all) Apply File";
+    assert.strictEqual(await titles(), `${ofFile}; $(check) Apply line 3, +1 −1; $(comment) Comment…`);
+    await run("reviewed");
+    assert.match(await titles(), /^\$\(eye\) Reviewed/);
+    assert.ok((await lines()).some((line) => line.includes("README.md | ✓ reviewed")));
+  });
+
+  it("takes the part at the cursor, and takes it back", async () => {
+    const editor = vscode.window.activeTextEditor;
+    editor.selection = new vscode.Selection(2, 0, 2, 0);
+    await run("applyHunk");
+    assert.ok(told("Pactify: applied 1 file of “Greet in the README”."), JSON.stringify(asked));
+    assert.deepStrictEqual([read("README.md"), read("greeting.txt")], [result, undefined]);
+    await until("the part as taken", 20, () => isShown("+1 −1 · applied"));
+    await run("undo");
+    assert.strictEqual(read("README.md"), readme);
+    await until("the part as open", 20, async () => !(await isShown("· applied")));
+  });
+
+  it("applies the checked files and parts", async () => {
+    tree.check(await fileOf("Greet in the README", "greeting.txt"), true);
+    const part = await find((node) => node.kind === "part", await jobNamed("Greet in the README"));
+    tree.check(part, true);
+    assert.strictEqual(tree.getTreeItem(part).checkboxState.state, vscode.TreeItemCheckboxState.Checked);
+    assert.match(tree.getTreeItem(await jobNamed("Greet in the README")).contextValue, /chosen/);
+    buttons = ["Apply Selected"];
+    await run("applySelected");
+    assert.match(told("Apply 2 files of “Greet in the README”"), /Chosen:\ngreeting\.txt\nREADME\.md/);
     assert.deepStrictEqual([read("README.md"), read("greeting.txt")], [result, "hello\n"]);
     assert.strictEqual(read(".vscode/settings.json"), undefined);
   });
 
-  it("shows a conflict with its path, and writes nothing", async () => {
+  it("shows a conflict with its path, three ways, and writes nothing", async () => {
     fs.mkdirSync(file(".vscode"), { recursive: true });
     fs.writeFileSync(file(".vscode/settings.json"), '{"mine": 1}\n');
     buttons = ["Apply All", "Show the Path"];
+    await run("preview");
     await run("apply");
     const error = await until("the refusal", 20, () => told("(applyConflict)"));
     assert.ok(error.startsWith("Pactify: "), error);
-    await until("the path", 10, () => asked.at(-1).includes(".vscode/settings.json"));
     assert.strictEqual(read(".vscode/settings.json"), '{"mine": 1}\n');
+    const labels = () => vscode.window.tabGroups.all.map(({ activeTab }) => activeTab?.label).join("; ");
+    await until("three ways", 20, () => /the job's; settings\.json: base ↔ yours/.test(labels()));
+    await until("what is there", 20, () => openText((uri) => uri.query.includes('"current"')) === '{"mine": 1}\n');
     buttons = [];
+    await vscode.commands.executeCommand("workbench.action.closeAllEditors");
+    await vscode.commands.executeCommand("workbench.action.joinAllGroups");
   });
 
-  it("cancels from the toast", async () => {
+  it("resumes a job with a comment on a part, and quotes it", async () => {
+    const part = await find((node) => node.kind === "part", await jobNamed("Greet in the README"));
+    words = script("Greet louder", { write: { path: "README.md", content: `${result}\nHELLO\n` } });
+    await run("comment", part);
+    const toast = await until("the toast", 20, () => toasts.filter(({ title }) => title.includes("Greet in")).at(1));
+    await until("the toast goes", 60, () => toast.isOver);
+    await inView("Greet in the README", "+");
+    const message = fs.readdirSync(path.join(home, "jobs")).map((id) => {
+      const sent = path.join(home, "jobs", id, "message");
+      return fs.existsSync(sent) ? fs.readFileSync(sent, "utf8") : "";
+    });
+    assert.match(message.join(""), /^About README\.md, line 3, \+1 −1 of your result:\n\n```diff\n-A small/);
+  });
+
+  it("exports, tells how a job stands, and discards when that is confirmed", async () => {
+    const job = await jobNamed("Greet in the README");
+    await run("export", job);
+    await until("the patch", 20, () => vscode.window.activeTextEditor?.document.getText().startsWith("diff --git"));
+    pick = (items) => items[1];
+    words = "kept/greeting";
+    await run("export", job);
+    assert.ok(told("“Greet in the README” is on the branch kept/greeting."), JSON.stringify(asked));
+    pick = (items) => items[0];
+    await run("details", job);
+    await until("the details", 20, () => /^# codex: Greet in/.test(vscode.window.activeTextEditor?.document.getText()));
+    await run("discard", job);
+    assert.ok(told("Discard what “Greet in the README” did?"));
+    assert.ok(await jobNamed("Greet in the README"), "nobody confirmed it");
+    buttons = ["Discard"];
+    await run("discard", job);
+    await until("the view forgets it", 20, async () => (await jobNamed("Greet in the README")) === undefined);
+    buttons = [];
+    await vscode.commands.executeCommand("workbench.action.closeAllEditors");
+  });
+
+  it("cancels from the toast, and retries with other options", async () => {
     words = script("Wait for ever", { say: "Waiting." }, "hang");
     await run("delegate");
-    const toast = await until("a toast", 20, () => toasts[1]);
+    const toast = await until("a toast", 20, () => toasts.find(({ title }) => title === "codex: Wait for ever"));
     await until("it runs", 20, () => toast.messages.length > 0);
     toast.cancel();
     await until("it is over", 30, () => toast.isOver);
     await until("the end in words", 20, () => told("codex: Wait for ever: cancelled"));
+    pick = (items) => items.find(({ label }) => label === "Only Look") ?? items[0];
+    await run("retry", await jobNamed("Wait for ever"));
+    assert.match(told("codex 0.171.0 · default"), /confined|logged in/);
+    const again = await until("the other toast", 20, () => toasts.filter(({ title }) => title.includes("for ever"))[1]);
+    await until("it runs", 20, () => again.messages.length > 0);
+    const job = await find((node) => node.job?.access === "readOnly" && node.job.state !== "finished");
+    await run("cancel", job);
+    await until("it is over", 30, () => again.isOver);
+    pick = (items) => items[0];
   });
 
-  it("goes on with a job whose server was killed", async () => {
-    words = script("Outlive the server", { waitFor: [`${go}-on`, 60] }, { write: { path: "late.txt", content: "late\n" } });
+  it("delegates a brief from its lens, selected lines, and the fix of a problem", async () => {
+    words = "";
+    await run("newBrief");
+    const editor = vscode.window.activeTextEditor;
+    assert.match(editor.document.fileName, /task\.brief\.md$/);
+    assert.ok(editor.document.isUntitled && editor.document.getText().startsWith("# What to do"));
+    const text = script("# From a brief", { say: "Read." });
+    await editor.edit((edit) => edit.replace(new vscode.Range(0, 0, 99, 0), text));
+    const lenses = await vscode.commands.executeCommand("vscode.executeCodeLensProvider", editor.document.uri);
+    assert.deepStrictEqual(
+      lenses.map(({ command }) => command.title),
+      ["$(rocket) Delegate", "$(settings) as configured"],
+    );
     await run("delegate");
-    const toast = await until("a toast", 20, () => toasts[2]);
+    await inView("From a brief", "no changes");
+    assert.notStrictEqual(vscode.window.activeTextEditor?.document, editor.document, "it is off the screen");
+
+    const shown = await vscode.window.showTextDocument(vscode.Uri.joinPath(root, "README.md"));
+    shown.selection = new vscode.Selection(0, 0, 2, 3);
+    words = "Explain";
+    await run("delegateSelection");
+    const about = async (title) => {
+      await inView(title, "");
+      await run("details", await jobNamed(title));
+      return until("the brief", 20, () => {
+        const told = vscode.window.activeTextEditor?.document.getText() ?? "";
+        return told.includes(`: ${title}`) && told;
+      });
+    };
+    assert.match(await about("Explain"), /This is about README\.md, lines 1–3:\n\n```markdown\n# Sample/);
+
+    const problems = vscode.languages.createDiagnosticCollection("test");
+    const range = new vscode.Range(2, 2, 2, 7);
+    problems.set(vscode.Uri.joinPath(root, "README.md"), [new vscode.Diagnostic(range, "too small")]);
+    const place = [vscode.Uri.joinPath(root, "README.md"), range];
+    const actions = await vscode.commands.executeCommand("vscode.executeCodeActionProvider", ...place);
+    const fix = actions.find(({ title }) => title === "Delegate Fix for This Problem");
+    await vscode.commands.executeCommand(fix.command.command, ...fix.command.arguments);
+    assert.match(await about("Fix: too small"), /This is about README\.md, line 3:\n\ntoo small\n/);
+    problems.dispose();
+    await vscode.commands.executeCommand("workbench.action.closeAllEditors");
+  });
+
+  it("answers what an agent asks, from the view", async () => {
+    words = script("Ask me", { acp: { ask: { title: "May I?", then: [{ say: "Thanks." }] } } });
+    pick = (items) => items.find(({ act }) => act === "go") ?? items[0];
+    const { repository } = (await jobNamed("Explain")).job;
+    const asking = { brief: words, repository, harness: "asker", permissions: "ask" };
+    await vscode.commands.executeCommand("pactify.delegate", asking);
+    await inView("Ask me", "waits for you: May I?");
+    assert.match((await lines())[0], /^Needs You \| 1/);
+    pick = (items) => items.find(({ label }) => label === "allow once");
+    await run("answer", await jobNamed("Ask me"));
+    await until("the end", 30, async () => (await jobNamed("Ask me")).job.state === "finished");
+    pick = (items) => items[0];
+  });
+
+  it("keeps the last of ten thousand events, and asks a few times only", async () => {
+    words = script("Talk a lot", { flood: 10000 }, { say: "the last word" }, { waitFor: [`${go}-flood`, 60] });
+    await run("delegate");
+    const toast = await until("a toast", 20, () => toasts.find(({ title }) => title === "codex: Talk a lot"));
+    await until("the last word", 60, () => toast.messages.at(-1) === "the last word");
+    assert.ok(toast.messages.length < 100, `${toast.messages.length} messages`);
+    fs.writeFileSync(`${go}-flood`, "");
+    await until("the toast goes", 60, () => toast.isOver);
+  });
+
+  it("goes on with a job whose server was killed or restarted, and starts it once", async () => {
+    const late = { write: { path: "late.txt", content: "late\n" } };
+    words = script("Outlive the server", { waitFor: [`${go}-on`, 60] }, late);
+    await run("delegate");
+    const toast = await until("a toast", 20, () => toasts.find(({ title }) => title.includes("Outlive")));
     await until("it runs", 20, () => toast.messages.length > 0);
-    process.kill(serverPid(), "SIGKILL");
-    await until("another server", 30, serverPid);
+    const killed = serverPid();
+    process.kill(killed, "SIGKILL");
+    await until("another server", 30, () => serverPid() !== killed && serverPid());
+    await Promise.all([run("restart"), run("restart"), run("restart")]);
+    await until("a server", 30, serverPid);
+    assert.ok(!told("did not start"), JSON.stringify(asked.slice(-4)));
     fs.writeFileSync(`${go}-on`, "");
     await until("the toast goes", 60, () => toast.isOver);
     await until("the end in words", 20, () => told("codex: Outlive the server: changed 1 file"));
   });
 
+  it("is quiet about jobs of others, and tells without content when nobody looks", async () => {
+    const { repository } = (await jobNamed("Explain")).job;
+    const brief = script("Somebody else's", { write: { path: "other.txt", content: "o\n" } });
+    await vscode.commands.executeCommand("pactify.delegate", { brief, repository });
+    await inView("Somebody else's", "1 file");
+    assert.ok(!told("codex: Somebody else's: "), "no message");
+    const [now, state] = [Date.now, Object.getOwnPropertyDescriptor(vscode.window, "state")];
+    Date.now = () => now() + 120_000;
+    Object.defineProperty(vscode.window, "state", { value: { focused: false, active: false }, configurable: true });
+    try {
+      const another = { brief: brief.replace("Somebody", "Anybody"), repository };
+      await vscode.commands.executeCommand("pactify.delegate", another);
+      await until("the notice", 30, () => told("Pactify: a job has ended."));
+    } finally {
+      Date.now = now;
+      Object.defineProperty(vscode.window, "state", state);
+    }
+  });
+
   it("says what went wrong, and what to do", async () => {
-    await vscode.commands.executeCommand("workbench.action.closeAllEditors");
     words = script("Fail", { fail: "the model is out of cheese" });
     await run("delegate");
     const text = await until("the failure", 30, () => told("codex: Fail: "));

@@ -1,28 +1,26 @@
 //! The thin client of VS Code in the real editor: its extension host and its user interface. [`super::neovim`] has Neovim's.
 //!
-//! The editor runs the server of this build, with the scripted agent as codex. What is done in it is written in
-//! its own language, in `tests/editors/`; here is only the stage. Each step there has a time limit of its own, and
-//! pictures (of a failure, too) are kept in `target/tmp/pictures`.
+//! The editor runs the server of this build, with the scripted agent as codex, or with the real one and a scripted provider.
+//! What is done in it is written in its own language, in `tests/editors/`; here is only the stage. Each step there has a time
+//! limit of its own, and pictures (of a failure, too) are kept in `target/tmp/pictures`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use pactify_tests::agent::Step;
-use pactify_tests::editor::use_scripted_agent;
+use pactify_tests::editor::{configure, use_scripted_agent};
 use pactify_tests::outside;
 use pactify_tests::running::Running;
 use pactify_tests::sandbox::{Repository, Sandbox};
 use pactify_tests::tools::Tool;
+use pactify_tests::vsix;
 use serde_json::json;
+
+use crate::codex::Stage;
 
 /// For a whole run. Less than the runner's own limit, after which nothing is told; more than runs take that succeed.
 const PATIENCE: Duration = Duration::from_secs(220);
-
-fn clients() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("editors")
-}
 
 fn tests(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("editors").join(path)
@@ -37,7 +35,11 @@ fn succeeds(command: Command) -> Result<()> {
 #[test]
 fn the_extension_works_in_the_extension_host_of_vs_code() -> Result<()> {
     let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let codex = use_scripted_agent(&sandbox, &[])?.display().to_string();
+    let agent = outside::program("scripted-agent")?.display().to_string();
+    // The same agent once more, as one that asks.
+    let asker = format!("[harnesses.asker]\ncommand = {agent:?}\nargs = [\"acp\"]\nprotocol = \"acp\"\n");
+    configure(&sandbox, &format!("[harnesses.codex]\nexecutable = {codex:?}\n{asker}"))?;
     let repository = sandbox.repository("sample")?;
     repository.fill()?;
     let extension = stage_extension(&sandbox, &sandbox.root().join("extension"))?;
@@ -50,43 +52,93 @@ fn the_extension_works_in_the_extension_host_of_vs_code() -> Result<()> {
 }
 
 #[test]
-fn a_person_delegates_previews_and_applies_in_vs_code() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    let steps = json!([
-        {"say": "I'll look at what is there."},
-        {"run": "cat README.md"},
-        {"waitFor": [sandbox.root().join("go").display().to_string(), 90.0]},
-        {"write": {"path": "README.md", "content": "# Sample\n\nA small program that greets people by name.\n"}},
-        {"write": {"path": "src/greet.h", "content": "void greet(const char *name);\n"}},
-        {"write": {"path": "src/main.c", "content": "#include <stdio.h>\n\n#include \"greet.h\"\n\n\
-            void greet(const char *name) {\n    printf(\"hello, %s\\n\", name);\n}\n\n\
-            int main(int argc, char **argv) {\n    greet(argc > 1 ? argv[1] : \"you\");\n    return 0;\n}\n"}},
-        {"say": "The program greets the person that it is told to."},
-    ]);
-    use_scripted_agent(&sandbox, &serde_json::from_value::<Vec<Step>>(steps)?)?;
+fn a_newcomer_goes_all_the_way_in_vs_code() -> Result<()> {
+    let stage = Stage::playing(&steps())?;
+    let sandbox = &stage.sandbox;
     let repository = sandbox.repository("sample")?;
     repository.fill()?;
-    // Installed as a package would be, with its server.
+    // What the agent waits for: the test, and as long as its tool lets a command run.
+    let go = sandbox.root().join("go").display().to_string();
+    let wait = format!("#!/bin/sh\nfor i in $(seq 80); do [ -e '{go}' ] && exit; sleep 0.1; done\n");
+    repository.write("check.sh", &wait)?;
+    repository.write("src/main.c", MAIN)?;
+    repository.commit("Check")?;
     let extensions = sandbox.root().join("extensions");
-    let extension = stage_extension(&sandbox, &extensions.join("pactify.pactify-0.1.0"))?;
-    std::fs::create_dir(extension.join("server"))?;
-    std::os::unix::fs::symlink(outside::program("pactify-lsp")?, extension.join("server/pactify-lsp"))?;
+    install(sandbox, &extensions)?;
+    succeeds(vs_code(sandbox, &repository, "vscode/flow.mjs")?)
+}
 
-    succeeds(vs_code(&sandbox, &repository, "vscode/flow.mjs")?)
+/// The program that is changed, in two places.
+const MAIN: &str = "#include <stdio.h>
+
+/* Says hello. */
+static void greet(void) {
+    puts(\"hello\");
+}
+
+static int is_asked(int argc) {
+    return argc > 0;
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    if (is_asked(argc))
+        greet();
+    return 0;
+}
+";
+
+/// The same, as the agent leaves it.
+fn greeting() -> String {
+    let named =
+        MAIN.replace("(void) {\n    puts(\"hello\")", "(const char *name) {\n    printf(\"hello, %s\\n\", name)");
+    named.replace("    (void)argv;\n", "").replace("greet();", "greet(argc > 1 ? argv[1] : \"you\");")
+}
+
+/// What the model has the agent do.
+fn steps() -> serde_json::Value {
+    let write = |path: &str, text: &str| json!({"shell": format!("mkdir -p docs; cat > {path} <<'END'\n{text}END\n")});
+    let check = json!({"shell": "sh check.sh"});
+    let mut steps = vec![
+        json!({"shell": "cat README.md src/main.c", "preamble": "I'll look at what is there."}),
+        json!({"shell": "sh check.sh", "preamble": "Before I change anything: does it work?"}),
+    ];
+    steps.extend(std::iter::repeat_n(check, 5));
+    steps.extend([
+        write("README.md", "# Sample\n\nA small program that greets people by name.\n"),
+        write("docs/usage.md", "# Usage\n\n    greet NAME\n\nWithout a name, it greets you.\n"),
+        write("src/main.c", &greeting()),
+        json!({"message": "The program greets the person that it is told to."}),
+    ]);
+    json!(steps)
+}
+
+/// Packs the extension with the server of this build, and has VS Code install the package.
+fn install(sandbox: &Sandbox, extensions: &Path) -> Result<()> {
+    let (folder, package) = (sandbox.root().join("package"), sandbox.root().join("pactify.vsix"));
+    vsix::stage(&folder, Some(&stripped(sandbox)?))?;
+    succeeds(vsix::bundle(&folder, |program| sandbox.command(program))?)?;
+    succeeds(vsix::pack(&folder, &package, |program| sandbox.command(program))?)?;
+    let mut code = sandbox.command(Tool::Node24.find()?);
+    code.arg(Tool::CodeServer.find()?).arg("--extensions-dir").arg(extensions);
+    code.arg("--user-data-dir").arg(sandbox.root().join("ui/user")).arg("--install-extension").arg(&package);
+    succeeds(code)
+}
+
+/// The server without what debuggers want: packing that would take longer than the test.
+fn stripped(sandbox: &Sandbox) -> Result<PathBuf> {
+    let server = sandbox.root().join("pactify-lsp");
+    let mut strip = sandbox.command("strip");
+    strip.arg("-o").arg(&server).arg(outside::program("pactify-lsp")?);
+    succeeds(strip)?;
+    Ok(server)
 }
 
 /// Builds the extension into `folder`.
 fn stage_extension(sandbox: &Sandbox, folder: &Path) -> Result<PathBuf> {
-    let source = clients().join("vscode");
-    let packages = Tool::Extension.find()?;
-    std::fs::create_dir_all(folder)?;
-    std::fs::copy(source.join("package.json"), folder.join("package.json"))?;
-    let mut build = sandbox.command("npm");
-    build
-        .args(["run", "--silent", "build", "--"])
-        .arg(format!("--outfile={}", folder.join("dist/extension.js").display()));
-    build.current_dir(&source);
-    succeeds(build).with_context(|| format!("is editors/vscode/node_modules a link to {}?", packages.display()))?;
+    vsix::stage(folder, None)?;
+    succeeds(vsix::bundle(folder, |program| sandbox.command(program))?)
+        .context("is editors/vscode/node_modules the link that `cargo xtask tools extension` makes?")?;
     Ok(folder.to_owned())
 }
 
@@ -95,11 +147,14 @@ fn vs_code(sandbox: &Sandbox, repository: &Repository<'_>, script: &str) -> Resu
     let extensions = sandbox.root().join("extensions");
     std::fs::create_dir_all(&extensions)?;
     let kept = || Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
-    let pictures = outside::variable("PACTIFY_TEST_PICTURES").map_or_else(kept, PathBuf::from);
+    let wanted = outside::variable("PACTIFY_TEST_PICTURES").map(PathBuf::from);
     let mut node = sandbox.command(Tool::Node24.find()?);
     node.arg(tests(script));
     node.env("PACTIFY_WORKSPACE", repository.path()).env("PACTIFY_EXTENSIONS", extensions);
-    node.env("PACTIFY_UI_ROOT", sandbox.root().join("ui")).env("PACTIFY_PICTURES", pictures);
+    node.env("PACTIFY_UI_ROOT", sandbox.root().join("ui")).env("PACTIFY_PICTURES", wanted.clone().unwrap_or_else(kept));
+    if wanted.is_some() {
+        node.env("PACTIFY_BOTH_THEMES", "yes");
+    }
     node.env("PACTIFY_GO", sandbox.root().join("go"));
     for (name, tool) in [
         ("PACTIFY_CODE_SERVER", Tool::CodeServer),

@@ -1,0 +1,43 @@
+// Briefs as documents: a new one, and the templates that a repository keeps.
+
+import * as path from "node:path";
+import * as vscode from "vscode";
+import { setting } from "./settings";
+
+export const ENDING = ".brief.md";
+const FORM = `# \${1:What to do, in one line}
+
+\${2:What should be different afterwards, and why. Name files, functions and examples.}
+
+## Done when
+
+- \${3:the tests pass}
+`;
+
+/** Opens a new brief with this text, or with a form to fill in. Nothing is written before the person saves it. */
+export async function write({ uri }: vscode.WorkspaceFolder, text?: string): Promise<void> {
+  const open = new Set(vscode.workspace.textDocuments.map((document) => document.uri.path));
+  const found = await vscode.workspace.fs.readDirectory(uri);
+  const isTaken = (name: string): boolean =>
+    open.has(path.posix.join(uri.path, name)) || found.some(([other]) => other === name);
+  let name = `task${ENDING}`;
+  for (let number = 2; isTaken(name); number += 1) name = `task-${number}${ENDING}`;
+  const file = vscode.Uri.joinPath(uri, name).with({ scheme: "untitled" });
+  const editor = await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(file));
+  const form = new vscode.SnippetString(FORM);
+  await editor.insertSnippet(text === undefined ? form : new vscode.SnippetString().appendText(text));
+}
+
+/** Takes a brief that was never saved off the screen once its job has it. */
+export async function close(document: vscode.TextDocument): Promise<void> {
+  if (!document.isUntitled || vscode.window.activeTextEditor?.document !== document) return;
+  await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
+}
+
+/** The templates of a folder, by name. Most repositories have none. */
+export async function templates(folder: vscode.WorkspaceFolder): Promise<Map<string, vscode.Uri>> {
+  const place = vscode.Uri.joinPath(folder.uri, setting("briefs.templates", folder.uri));
+  const found = await Promise.resolve(vscode.workspace.fs.readDirectory(place)).catch(() => []);
+  const names = found.flatMap(([name, type]) => (type === vscode.FileType.File && name.endsWith(".md") ? [name] : []));
+  return new Map(names.map((name) => [name.replace(/(\.brief)?\.md$/, ""), vscode.Uri.joinPath(place, name)]));
+}

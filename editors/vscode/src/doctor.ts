@@ -1,0 +1,28 @@
+// Doctor: what is there on this machine, what is missing, and what to do about it.
+
+import * as vscode from "vscode";
+import type { Finding } from "./protocol";
+import type { Server } from "./server";
+import { sentence } from "./words";
+
+const ICONS = { error: "$(error)", warning: "$(warning)", ok: "$(pass)" };
+const PROBE = "$(beaker) Have Each Agent Try to Write…";
+
+/** Shows the findings, worst first; a chosen one is told in full. */
+export async function doctor(server: Server, probe = false): Promise<void> {
+  const looking = { location: vscode.ProgressLocation.Notification, title: "Pactify: looking at this machine" };
+  const { findings } = await vscode.window.withProgress(looking, () => server.request("pactify/job/doctor", { probe }));
+  const count = (which: Finding["severity"]): number => findings.filter(({ severity }) => severity === which).length;
+  const remarks = count("warning") === 0 ? "" : `, with ${count("warning")} to look at`;
+  const title = count("error") === 0 ? `Pactify is ready${remarks}` : `Pactify: ${count("error")} to mend${remarks}`;
+  const items = findings.map(({ severity, title: found, next = "", detail = "" }) => {
+    return { label: `${ICONS[severity]} ${found}`, detail: next && sentence(next), more: detail && sentence(detail) };
+  });
+  const ask = { label: PROBE, detail: "A real turn for each of them: costs tokens.", more: "" };
+  const options = { title, placeHolder: "Choose a finding to read all of it", matchOnDetail: true };
+  const chosen = await vscode.window.showQuickPick(probe ? items : [...items, ask], options);
+  if (chosen?.label === PROBE) return doctor(server, true);
+  if (chosen === undefined) return;
+  const detail = `${chosen.more}\n\n${chosen.detail}`.trim();
+  await vscode.window.showInformationMessage(chosen.label.replace(/^\S+ /, ""), { modal: true, detail });
+}

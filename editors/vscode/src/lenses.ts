@@ -1,0 +1,69 @@
+// What can be done where the cursor is in a job's diff: lenses above each part, and the part that a command means by the
+// cursor's place.
+
+import * as vscode from "vscode";
+import { hasResult, type Jobs } from "./jobs";
+import { SCHEME, type Shown, shownBy } from "./preview";
+import type { FileChange, JobSummary } from "./protocol";
+import type { Part, Results } from "./results";
+import { extent } from "./words";
+
+/** A place in a result, as commands are told of it; without a part, the whole file. */
+export type Place = { readonly job: JobSummary; readonly file: FileChange; readonly part?: Part | undefined };
+
+export class DiffLenses implements vscode.CodeLensProvider {
+  private readonly changes = new vscode.EventEmitter<void>();
+  readonly onDidChangeCodeLenses = this.changes.event;
+
+  constructor(private readonly jobs: Jobs, private readonly results: Results, context: vscode.ExtensionContext) {
+    context.subscriptions.push(
+      results.onDidChange(() => this.changes.fire()),
+      vscode.languages.registerCodeLensProvider({ scheme: SCHEME }, this),
+    );
+  }
+
+  async provideCodeLenses({ uri }: vscode.TextDocument): Promise<vscode.CodeLens[]> {
+    const shown = shownBy(uri);
+    const found = shown?.side === "result" ? await this.find(shown) : undefined;
+    if (shown === undefined || found === undefined) return [];
+    const { job, file } = found;
+    const isOpen = hasResult(job) && file.refused === undefined;
+    const seen = this.results.isReviewed(shown.changeSet, file) ? "$(eye) Reviewed" : "$(eye-closed) Mark as Reviewed";
+    const lenses = [lens(1, seen, "reviewed", found)];
+    if (isOpen) lenses.push(lens(1, "$(check-all) Apply File", "applyFile", found));
+    for (const part of await this.results.parts(job, file)) {
+      const place = { ...found, part };
+      const take = lens(part.newStart, `$(check) Apply ${extent(part)}`, "applyHunk", place);
+      if (part.accepted === true) lenses.push(lens(part.newStart, "$(check-all) Applied", "", place));
+      else if (isOpen) lenses.push(take);
+      lenses.push(lens(part.newStart, "$(comment) Comment…", "comment", place));
+    }
+    return lenses;
+  }
+
+  /** The place that the person is at: the part at the cursor, or the nearest above. */
+  async here(): Promise<Place | undefined> {
+    const editor = vscode.window.activeTextEditor;
+    const shown = shownBy(editor?.document.uri);
+    const found = shown && (await this.find(shown));
+    if (editor === undefined || shown === undefined || found === undefined) return undefined;
+    const line = editor.selection.active.line + 1;
+    const start = (part: Part): number => (shown.side === "base" ? part.oldStart : part.newStart);
+    const parts = await this.results.parts(found.job, found.file);
+    return { ...found, part: parts.filter((part) => start(part) <= line).at(-1) ?? parts[0] };
+  }
+
+  private async find(shown: Shown): Promise<Place | undefined> {
+    const job = this.jobs.seen(shown.jobId) ?? (await this.jobs.get(shown.jobId));
+    const { changeSet } = await this.results.preview(job);
+    const file = await this.results.file(job, shown);
+    // A document of an older result is only to look at.
+    return changeSet === shown.changeSet && file !== undefined ? { job, file } : undefined;
+  }
+}
+
+function lens(line: number, title: string, name: string, place: Place): vscode.CodeLens {
+  const at = Math.max(line - 1, 0);
+  const command = name === "" ? "" : `pactify.ui.${name}`;
+  return new vscode.CodeLens(new vscode.Range(at, 0, at, 0), { title, command, arguments: [place] });
+}

@@ -1,0 +1,85 @@
+// The quick form: who does a task, what it may do, from what, and what its result has to pass. One step after the other,
+// with a way back; whoever leaves it has chosen nothing.
+
+import * as vscode from "vscode";
+import { pick } from "./pick";
+import type { DelegateParams, HarnessView } from "./protocol";
+import type { Server } from "./server";
+import { sentence } from "./words";
+
+/** What a person can choose for a job; what is absent is as configured. */
+export type Options = Pick<DelegateParams, "harness" | "access" | "inPlace" | "base" | "verify">;
+
+type Item = vscode.QuickPickItem & { choice: Options };
+
+const OWN = "Another command…";
+const FROM = { head: "from HEAD", workingTree: "with uncommitted changes", buffers: "with unsaved text" };
+
+/** `kimi · read-only · from HEAD`. */
+export function described({ harness, access, inPlace, base, verify }: Options): string {
+  const parts = [
+    harness,
+    access === "readOnly" ? (inPlace ? "read-only, in the checkout" : "read-only") : access && "may write",
+    base && FROM[base],
+    verify && (verify.length === 0 ? "not verified" : `verified by ${verify.join(", ")}`),
+  ].filter((part) => part !== undefined);
+  return parts.length === 0 ? "as configured" : parts.join(" · ");
+}
+
+/** Asks all of it; nothing if the person leaves. */
+export async function choose(server: Server): Promise<Options | undefined> {
+  const { harnesses } = await server.request("pactify/job/harnesses", {});
+  const answers: Options[] = [];
+  for (;;) {
+    const chosen = Object.assign({}, ...answers) as Options;
+    const can = harnesses.find(({ name }) => name === chosen.harness)?.access ?? [];
+    const steps: [string, Item[]][] = [
+      ["Who does it?", harnesses.map(who).sort(({ isDefault: a }, { isDefault: b }) => Number(b) - Number(a))],
+      ["What may it do?", ACCESS.filter(({ choice: { access } }) => access && can.includes(access))],
+      ["What does its tree start as?", BASES],
+      ["What does its result have to pass?", CHECKS],
+    ];
+    // A job that writes nothing has nothing to verify; one in the checkout has no base.
+    const totalSteps = chosen.inPlace ? 2 : chosen.access === "readOnly" ? 3 : 4;
+    const [placeholder, items] = steps[answers.length] ?? ["", []];
+    if (answers.length === totalSteps) return chosen;
+    const asked = { title: "Delegate", step: answers.length + 1, totalSteps, placeholder, items: () => items };
+    const answer = await pick(asked);
+    if (answer === undefined) return undefined;
+    const choice = answer === "back" || answer.item.label !== OWN ? answer : await command();
+    if (choice === "back") answers.pop();
+    else answers.push("item" in choice ? choice.item.choice : choice);
+  }
+}
+
+function who(harness: HarnessView): Item & { isDefault: boolean } {
+  const { name, version, default: isDefault, failure, loggedIn, sandbox } = harness;
+  const ready = `$(pass) Ready. ${sandbox ? "The system confines its commands." : "Its commands are not confined."}`;
+  const able = loggedIn === false ? "$(warning) Not logged in." : ready;
+  const detail = failure ? `$(error) ${sentence(failure.message)} ${sentence(failure.next)}` : able;
+  const description = [version, isDefault ? "default" : undefined].filter(Boolean).join(" · ");
+  return { label: name, description, detail, choice: { harness: name }, isDefault };
+}
+
+const IN_PLACE = "Sees ignored files, too. Any change there fails the job.";
+const ACCESS: Item[] = [
+  { label: "Change Files", detail: "In a tree of its own, never in your checkout.", choice: { access: "write" } },
+  { label: "Only Look", detail: "Any change in its tree fails the job.", choice: { access: "readOnly" } },
+  { label: "Only Look, in the Checkout", detail: IN_PLACE, choice: { access: "readOnly", inPlace: true } },
+];
+const BASES: Item[] = [
+  { label: "The Last Commit", description: "HEAD", choice: { base: "head" } },
+  { label: "With Uncommitted Changes", description: "as saved", choice: { base: "workingTree" } },
+  { label: "With Unsaved Text", description: "as your editors show it", choice: { base: "buffers" } },
+];
+const CHECKS: Item[] = [
+  { label: "What Is Configured", choice: {} },
+  { label: "Nothing", choice: { verify: [] } },
+  { label: OWN, detail: "The job fails unless it ends well in the result's tree.", choice: {} },
+];
+
+async function command(): Promise<Options | "back"> {
+  const asked = { title: "Delegate", prompt: "A command that the result has to pass", placeHolder: "cargo test" };
+  const command = (await vscode.window.showInputBox({ ...asked, ignoreFocusOut: true }))?.trim() ?? "";
+  return command === "" ? "back" : { verify: [command] };
+}

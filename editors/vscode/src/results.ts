@@ -1,0 +1,134 @@
+// What jobs changed, as far as this window looked at it: the paths, their parts, what is chosen of them, and what the
+// person has seen.
+//
+// Contents are not here: they are virtual documents (preview.ts). All of it is asked for again when a job moved on.
+
+import * as vscode from "vscode";
+import type { Jobs } from "./jobs";
+import type { FileChange, HunkView, JobSummary, PathName, Preview, Selected } from "./protocol";
+import type { Server } from "./server";
+import { name } from "./words";
+
+/** The most that the server tells of at once. */
+const PAGE = 5000;
+/** So many marks are kept; a mark is of one result, so old ones mean nothing any more. */
+const MOST_MARKS = 5000;
+const MARKS = "pactify.reviewed";
+
+/** A part of a file that can be taken by itself. */
+export type Part = HunkView & { id: string };
+
+interface Known {
+  /** What it was asked of: a job that moved on has something else to show. */
+  readonly of: string;
+  readonly preview: Promise<Preview>;
+  readonly parts: Map<string, Promise<Part[]>>;
+  /** By path: all of it, or the names of its parts. */
+  readonly chosen: Map<string, { file: FileChange; parts: "all" | Set<string> }>;
+}
+
+export class Results {
+  private readonly known = new Map<string, Known>();
+  private readonly changes = new vscode.EventEmitter<string>();
+  /** Fires with the id of a job whose parts, choice or marks changed. */
+  readonly onDidChange = this.changes.event;
+
+  constructor(private readonly server: Server, private readonly context: vscode.ExtensionContext, jobs: Jobs) {
+    const forgetMoved = (): void => {
+      for (const [jobId, { of }] of this.known) if (moment(jobs.seen(jobId)) !== of) this.forget(jobId);
+    };
+    context.subscriptions.push(jobs.onDidChange(forgetMoved));
+  }
+
+  /** All pages of what the job changed. */
+  readonly preview = (job: JobSummary): Promise<Preview> => this.of(job).preview;
+
+  /** The parts of one path that can be taken by themselves; none if there is only the whole. */
+  parts(job: JobSummary, path: PathName): Promise<Part[]> {
+    const { parts } = this.of(job);
+    const asked = parts.get(key(path)) ?? this.askParts(job, path);
+    parts.set(key(path), asked);
+    return asked;
+  }
+
+  /** The change of a path. */
+  async file(job: JobSummary, path: PathName): Promise<FileChange | undefined> {
+    return (await this.preview(job)).files.find((file) => key(file) === key(path));
+  }
+
+  /** What is known may be old. */
+  forget(jobId: string): void {
+    this.known.delete(jobId);
+    this.changes.fire(jobId);
+  }
+
+  /** Chooses a path, or one of its parts, or takes that back. */
+  choose(job: JobSummary, file: FileChange, part: Part | undefined, siblings: Part[], isChosen: boolean): void {
+    const { chosen } = this.of(job);
+    const before = chosen.get(key(file))?.parts;
+    const open = siblings.filter(({ accepted }) => accepted !== true).map(({ id }) => id);
+    const parts = new Set(before === "all" ? open : before);
+    if (part !== undefined) parts[isChosen ? "add" : "delete"](part.id);
+    const isAll = part === undefined ? isChosen : open.every((id) => parts.has(id));
+    if (!isAll && (part === undefined || parts.size === 0)) chosen.delete(key(file));
+    else chosen.set(key(file), { file, parts: isAll ? "all" : parts });
+    this.changes.fire(job.id);
+  }
+
+  /** What of the path is chosen. */
+  chosen(job: JobSummary, path: PathName): "all" | ReadonlySet<string> {
+    return this.known.get(job.id)?.chosen.get(key(path))?.parts ?? new Set();
+  }
+
+  /** Everything that is chosen of the job, as an apply names it, and the paths that it touches. */
+  selection(job: JobSummary): { select: Selected[]; files: FileChange[] } {
+    const all = [...(this.known.get(job.id)?.chosen.values() ?? [])];
+    const select = all.map(({ file, parts }) => (parts === "all" ? name(file) : { ...name(file), groups: [...parts] }));
+    return { select, files: all.map(({ file }) => file) };
+  }
+
+  readonly isReviewed = (of: string, path: PathName): boolean => this.marks().includes(`${of} ${key(path)}`);
+
+  /** Marks a path of this result as seen, or takes the mark away. */
+  async toggleReviewed(job: JobSummary, path: PathName): Promise<void> {
+    const mark = `${(await this.preview(job)).changeSet} ${key(path)}`;
+    const others = this.marks().filter((other) => other !== mark);
+    const marks = others.length < this.marks().length ? others : [...others, mark];
+    await this.context.workspaceState.update(MARKS, marks.slice(-MOST_MARKS));
+    this.changes.fire(job.id);
+  }
+
+  private of(job: JobSummary): Known {
+    const known = this.known.get(job.id);
+    if (known !== undefined) return known;
+    const made = { of: moment(job), preview: this.askPreview(job), parts: new Map(), chosen: new Map() };
+    this.known.set(job.id, made);
+    // An answer that never came is no answer: the next one asks again.
+    made.preview.catch(() => this.known.delete(job.id));
+    return made;
+  }
+
+  private async askPreview(job: JobSummary): Promise<Preview> {
+    const first = { jobId: job.id, format: "summary" as const, limit: PAGE };
+    const whole = await this.server.request("pactify/job/diffPreview", first);
+    for (let cursor = whole.next; cursor !== undefined; ) {
+      const page = await this.server.request("pactify/job/diffPreview", { ...first, cursor });
+      if (page.changeSet !== whole.changeSet) return this.askPreview(job);
+      whole.files.push(...page.files);
+      cursor = page.next;
+    }
+    return whole;
+  }
+
+  private async askParts(job: JobSummary, path: PathName): Promise<Part[]> {
+    const params = { jobId: job.id, format: "hunks" as const, ...name(path) };
+    const { files } = await this.server.request("pactify/job/diffPreview", params);
+    return (files[0]?.hunks ?? []).filter((hunk): hunk is Part => hunk.id !== undefined);
+  }
+
+  private readonly marks = (): string[] => this.context.workspaceState.get<string[]>(MARKS, []);
+}
+
+/** What a job's result depends on. */
+const moment = (job?: JobSummary): string => JSON.stringify([job?.endedAt, job?.disposition, job?.changes]);
+const key = ({ path, pathBytes }: PathName): string => pathBytes ?? path;

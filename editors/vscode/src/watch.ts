@@ -1,0 +1,101 @@
+// Watching: a toast with Cancel for the jobs that this window started, a message when one ends, a notice when nobody
+// looks, and the status bar. Jobs of others are quiet: the jobs view and the status bar show them.
+//
+// Which jobs are this window's own outlives a reload of it.
+
+import * as vscode from "vscode";
+import { hasResult, isOver, isWaiting, type Jobs } from "./jobs";
+import { shown } from "./problem";
+import type { Server } from "./server";
+import { setting } from "./settings";
+import { doing, titled } from "./words";
+
+const OWN = "pactify.own";
+/** Whoever waits longer than this, in milliseconds, has likely turned to something else. */
+const LONG = 60_000;
+
+export class Watch {
+  constructor(
+    private readonly server: Server,
+    private readonly jobs: Jobs,
+    private readonly context: vscode.ExtensionContext,
+    private readonly tell: (jobId: string) => Promise<void>,
+  ) {
+    context.subscriptions.push(jobs.onEnd((jobId) => void shown(() => this.ended(jobId))));
+  }
+
+  /** Goes on where a reloaded window was. */
+  resume(): void {
+    for (const jobId of this.own()) void shown(() => this.toast(jobId));
+  }
+
+  /** Shows a job that was started here, until it is over. */
+  follow(jobId: string): void {
+    void this.context.workspaceState.update(OWN, [...this.own(jobId), jobId]);
+    void this.jobs.hear(jobId);
+    void shown(() => this.toast(jobId));
+  }
+
+  private async toast(jobId: string): Promise<void> {
+    const job = await this.jobs.get(jobId);
+    if (isOver(job)) return this.ended(jobId);
+    const options = { location: vscode.ProgressLocation.Notification, title: titled(job), cancellable: true };
+    await vscode.window.withProgress(options, (progress, cancellation) => {
+      cancellation.onCancellationRequested(() => shown(() => this.server.request("pactify/job/cancel", { jobId })));
+      progress.report({ message: doing(job) });
+      return this.untilOver(jobId, (message) => progress.report({ message }));
+    });
+  }
+
+  private untilOver(jobId: string, say: (message: string) => void): Promise<void> {
+    return new Promise((resolve) => {
+      let said: string | undefined;
+      const subscription = this.jobs.onDidChange(() => {
+        const job = this.jobs.seen(jobId);
+        const message = job === undefined || isOver(job) ? undefined : doing(job);
+        if (message !== undefined && message !== said) say(message);
+        said = message ?? said;
+        // One that is known no longer was discarded; one that isn't known yet will be.
+        if (message !== undefined || (job === undefined && said === undefined)) return;
+        subscription.dispose();
+        resolve();
+      });
+    });
+  }
+
+  private async ended(jobId: string): Promise<void> {
+    const isOwn = this.own().includes(jobId);
+    if (isOwn) await this.context.workspaceState.update(OWN, this.own(jobId));
+    const { startedAt, createdAt } = await this.jobs.get(jobId);
+    const isLong = Date.now() - Date.parse(startedAt ?? createdAt) > LONG;
+    const isNotice = isLong && !vscode.window.state.focused && setting("notice");
+    // Whoever walks by may read it.
+    const notice = "Pactify: a job has ended.";
+    if (isNotice ? await vscode.window.showInformationMessage(notice, "Show") : isOwn) await this.tell(jobId);
+  }
+
+  /** The jobs that were started here and have not ended, but for this one. */
+  private own(without?: string): string[] {
+    return this.context.workspaceState.get<string[]>(OWN, []).filter((jobId) => jobId !== without);
+  }
+}
+
+/** Shows how many jobs work on this window's folders, and whether one waits for the person. */
+export function showInStatusBar(jobs: Jobs, context: vscode.ExtensionContext): void {
+  const item = vscode.window.createStatusBarItem("pactify.jobs", vscode.StatusBarAlignment.Left);
+  const show = (): void => {
+    const all = jobs.all();
+    const [waiting, results] = [all.filter(isWaiting).length, all.filter(hasResult).length];
+    const running = `${all.length - all.filter(isOver).length} running`;
+    if (waiting > 0) item.text = `$(bell-dot) Pactify: ${waiting} waiting for you`;
+    else item.text = running === "0 running" ? "$(rocket) Pactify" : `$(sync~spin) Pactify: ${running}`;
+    item.backgroundColor = waiting > 0 ? new vscode.ThemeColor("statusBarItem.warningBackground") : undefined;
+    item.tooltip = `Pactify: ${running}, ${waiting} waiting for you, ${results} to review`;
+    item.accessibilityInformation = { label: item.tooltip };
+  };
+  item.name = "Pactify";
+  item.command = "pactify.ui.jobs";
+  show();
+  item.show();
+  context.subscriptions.push(item, jobs.onDidChange(show));
+}

@@ -1,0 +1,55 @@
+// Jobs and numbers in words: the same wherever a person reads them.
+import type { FileChange, HunkView, JobSummary, PathName, Totals } from "./protocol";
+
+const MINUTE = 60_000;
+
+/** `no changes`, of `noChanges`. */
+export const words = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
+export const files = (count: number): string => (count === 1 ? "1 file" : `${count} files`);
+
+/** `3 files, +10 −2`. */
+export const counts = (all: Totals): string => `${files(all.files)}, +${all.added} −${all.deleted}`;
+
+/** `codex: Fix the parser`. */
+export const titled = (job: Pick<JobSummary, "harness" | "title">): string => `${job.harness}: ${job.title}`;
+
+/** `succeeded, partly applied`. */
+export function standing({ disposition, outcome, state }: JobSummary): string {
+  return [outcome ?? state, ...(disposition === "pending" ? [] : [disposition])].map(words).join(", ");
+}
+
+/** What it does, or did. */
+export function doing({ activity, changes, outcome, state, waiting }: JobSummary): string {
+  if (waiting !== undefined) return `waits for you: ${waiting.title}`;
+  if (outcome === undefined) return activity ?? words(state);
+  return changes !== undefined && changes.files > 0 ? counts(changes) : words(outcome);
+}
+
+export const summary = (job: JobSummary): string => `${job.harness} · ${doing(job)} · ${age(job)}`;
+
+/** `5 min ago`, and nothing more exact than a person would say. */
+export function age({ endedAt, createdAt }: JobSummary): string {
+  const minutes = Math.floor((Date.now() - Date.parse(endedAt ?? createdAt)) / MINUTE);
+  if (minutes < 1) return "just now";
+  if (minutes < 60) return `${minutes} min ago`;
+  return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} h ago` : `${Math.floor(minutes / 60 / 24)} days ago`;
+}
+
+/** `lines 3–5, +3 −1`, as the result counts lines. */
+export function extent({ newStart, newLines, oldLines }: HunkView): string {
+  const last = newStart + Math.max(newLines.length, 1) - 1;
+  const lines = last > newStart ? `lines ${newStart}–${last}` : `line ${newStart}`;
+  return `${lines}, +${newLines.length} −${oldLines.length}`;
+}
+
+/** Whether the server wants to hear that the person means this path. */
+export const isSpecial = (file: FileChange): boolean => file.tier === "sensitive" || file.new?.mode === "symlink";
+
+/** A path's name alone, without what else is known of it. */
+export const name = ({ path, pathBytes: bytes }: PathName): PathName => ({ path, ...(bytes && { pathBytes: bytes }) });
+
+/** A fragment of the server's as a sentence. */
+export function sentence(fragment: string): string {
+  return `${fragment.charAt(0).toUpperCase()}${fragment.slice(1)}${/[.!?]$/.test(fragment) ? "" : "."}`;
+}
