@@ -217,10 +217,18 @@ pub struct Settings {
     repositories: BTreeMap<AbsPath, RawRepository>,
 }
 
+/// What is wrong, and where. Never the line itself, as toml would show it: it may hold a key.
+fn located(text: &str, error: &toml::de::Error) -> String {
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else { return error.message().to_owned() };
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {line}, column {column}: {}", error.message())
+}
+
 impl Settings {
     /// Parses and checks a configuration file's text; the empty text is the default configuration.
     pub fn parse(text: &str) -> Result<Self, Failure> {
-        let raw: RawConfig = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        let raw: RawConfig = toml::from_str(text).map_err(|error| invalid(located(text, &error)))?;
         Self::resolve(raw)
     }
 

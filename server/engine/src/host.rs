@@ -40,7 +40,7 @@ use pactify_core::job::JobSpec;
 use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord};
 use pactify_core::job::state::{JobState, Phase};
 use pactify_core::redact::{self, Redactor};
-use pactify_core::{AbsPath, AttemptNo, JobId};
+use pactify_core::{AbsPath, AttemptNo, Failure, JobId};
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::entry::reenter;
@@ -59,7 +59,7 @@ use crate::env::Env;
 use crate::fingerprint::Checkout;
 use crate::job_dir::{JobDir, JobLock, names, socket};
 use crate::journal::Journal;
-use crate::process::{EnvPolicy, ProcessIdentity, reap};
+use crate::process::{ProcessIdentity, reap};
 use crate::store::{Area, Store};
 use crate::tree::Trash;
 use crate::{config, git};
@@ -67,11 +67,17 @@ use crate::{config, git};
 /// The version that records name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// How long a journal may be before chatter is left out, in bytes: whoever reads one holds all of it in memory, and the
+/// disk is not the job's to fill.
+const CHATTER_MAX: u64 = 64 << 20;
+
 /// A host at work.
 #[derive(Debug)]
 pub(crate) struct Host {
     env: Env,
     settings: Settings,
+    /// Why these are defaults and not the person's: nothing may be begun with limits that are not theirs.
+    unconfigured: Option<Failure>,
     store: Store,
     journal: Journal,
     attempt: AttemptNo,
@@ -86,6 +92,10 @@ pub(crate) struct Host {
     watched: Option<SharedState>,
     /// The checkout in which it looks around, as it was before anything ran.
     guarded: Option<Checkout>,
+    /// The attempt whose look at the checkout was compared.
+    compared: Option<AttemptNo>,
+    /// Whether the journal has all the chatter that it takes.
+    is_full: bool,
     cancel: Cancel,
     sender: mpsc::Sender<Event>,
     inbox: mpsc::Receiver<Event>,
@@ -105,10 +115,13 @@ impl Host {
         let journal = Journal::open(lock)?;
         // The job means the same whoever starts its host: an editor with a thin path, or a terminal.
         let env = journal.spec().search_path.as_deref().map_or(env.clone(), |path| env.with_path(path));
-        let settings = config::load(&env).unwrap_or_else(|failure| {
-            tracing::warn!(%failure, "the configuration is broken; the job goes on with its own settings and default limits");
-            Settings::default()
-        });
+        let (settings, unconfigured) = match config::load(&env) {
+            Ok(settings) => (settings, None),
+            Err(failure) => {
+                tracing::warn!(%failure, "the configuration is broken");
+                (Settings::default(), Some(failure))
+            }
+        };
         let secrets = secrets(&env, &journal.spec().settings.environment, &journal.spec().settings);
         let wire = journal.lock().job().dir().file(names::WIRE_LOG, Open::AppendOrCreate).ok();
         let (sender, inbox) = mpsc::channel(64);
@@ -116,6 +129,7 @@ impl Host {
         Ok(Self {
             env,
             settings,
+            unconfigured,
             store,
             journal,
             attempt,
@@ -126,6 +140,8 @@ impl Host {
             leftovers: Vec::new(),
             watched: None,
             guarded: None,
+            compared: None,
+            is_full: false,
             cancel: Cancel::No,
             sender,
             inbox,
@@ -218,6 +234,13 @@ impl Host {
 
     /// Appends to the journal, without any secret that the harness may have repeated.
     fn record(&mut self, known: Known) -> Result<(), HostError> {
+        if is_left_out(&known, self.journal.len()) {
+            if std::mem::replace(&mut self.is_full, true) {
+                return Ok(());
+            }
+            let text = format!("the job has told {} MiB: what it says and does is recorded no more", CHATTER_MAX >> 20);
+            return self.record(Known::Notice { id: "chatterLeftOut".to_owned(), text });
+        }
         self.journal.append(self.env.now(), self.attempt, redacted(known, &self.redactor))?;
         Ok(())
     }
@@ -348,12 +371,10 @@ async fn answer(request: Request, job: &JobId, events: &mpsc::Sender<Event>) -> 
 }
 
 /// What must not be recorded: the values of variables that are let through to the harness, of those that the person
-/// set for it under a name that a harness would not inherit, and of settings that hold secrets by their names. A path is no
-/// secret, whatever it is called.
+/// set for it, and of settings that hold secrets by their names. A path is no secret, whatever it is called.
 fn secrets(env: &Env, names: &[String], settings: &HarnessSettings) -> Vec<String> {
-    let inherited = EnvPolicy::harness([""; 0]);
     let set = settings.own.iter().flat_map(|own| &own.env);
-    let set = set.filter(|(name, value)| !inherited.lets_through(name.as_ref()) && !value.starts_with('/'));
+    let set = set.filter(|(_, value)| !value.starts_with('/'));
     let written = set.map(|(_, value)| value.clone()).chain(redact::secrets_in(&settings.config));
     values(env, names).into_iter().chain(written).collect()
 }
@@ -374,8 +395,42 @@ fn redacted(mut known: Known, redactor: &Redactor) -> Known {
     known
 }
 
+/// Whether a journal of this length takes no such event any more. What decides anything is always taken.
+fn is_left_out(known: &Known, length: u64) -> bool {
+    let is_chatter = matches!(
+        known,
+        Known::Message { .. }
+            | Known::Reasoning { .. }
+            | Known::CommandStarted { .. }
+            | Known::CommandOutput { .. }
+            | Known::CommandEnded { .. }
+            | Known::FilesTouched { .. }
+            | Known::ToolUsed { .. }
+            | Known::Plan { .. }
+    );
+    is_chatter && length >= CHATTER_MAX
+}
+
 fn reap() {
     if let Err(error) = reap::reap_orphans() {
         tracing::warn!(%error, "orphans of the job were not collected");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pactify_core::job::outcome::Outcome;
+
+    use super::*;
+
+    #[test]
+    fn only_chatter_is_left_out_of_a_full_journal() {
+        let words = Known::Message { text: "again".to_owned() };
+        let end = Known::AttemptEnded { outcome: Outcome::Succeeded, failure: None, final_message: None };
+        assert!(!is_left_out(&words, CHATTER_MAX - 1));
+        assert!(is_left_out(&words, CHATTER_MAX));
+        for known in [end, Known::CancelRequested, Known::Usage { usage: Default::default() }] {
+            assert!(!is_left_out(&known, u64::MAX), "{known:?}");
+        }
     }
 }

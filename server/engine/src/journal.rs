@@ -102,6 +102,16 @@ impl Journal {
         self.append_all(at, attempt, [event.into()])
     }
 
+    /// How long it is, in bytes.
+    pub fn len(&self) -> u64 {
+        self.cursor.offset()
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Appends events with one write and, if a milestone is among them, one sync. Returns the position of the last one.
     ///
     /// After [`JournalError::NoSpace`] the first `written` of them are in the journal and nothing of the others is;

@@ -160,3 +160,10 @@ fn mistakes_are_named() {
         assert!(failure.message.contains(named), "{text}: {}", failure.message);
     }
 }
+
+#[test]
+fn a_broken_line_is_located_and_not_quoted() {
+    let failure = Settings::parse("# keys\n[harnesses.mine]\nenv = { GATEWAY_KEY = \"geheim-4711 }\n").unwrap_err();
+    assert!(failure.message.contains("line 3, column "), "{failure:?}");
+    assert!(!failure.message.contains("geheim-4711"), "{failure:?}");
+}

@@ -78,6 +78,11 @@ pub trait Dialect: Send {
         Vec::new()
     }
 
+    /// What follows from a tool that it used, whatever came of that, by the tool's name.
+    fn on_tool(&mut self, _name: &str) -> Vec<Finding> {
+        Vec::new()
+    }
+
     /// What follows from a line of standard error.
     fn on_stderr(&mut self, _line: &str) -> Vec<Finding> {
         Vec::new()

@@ -69,8 +69,8 @@ impl Harness for Codex {
         Ok(Plan::new(grant, launch))
     }
 
-    fn driver(&self, request: &Request<'_>, _access: Access) -> Box<dyn Driver> {
-        Box::new(driver::ExecDriver::new(request))
+    fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
+        Box::new(driver::ExecDriver::new(request, access))
     }
 
     fn preflight_failure(

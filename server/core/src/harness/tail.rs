@@ -8,7 +8,7 @@ use crate::display::head;
 const LINE_MAX: usize = 1024;
 const LINES_MAX: usize = 24;
 /// How many lines of it a failure quotes.
-const QUOTED: usize = 6;
+pub(crate) const QUOTED: usize = 6;
 
 /// The last lines.
 #[derive(Debug, Default)]
@@ -30,9 +30,14 @@ impl Tail {
 
     /// What a failure quotes of it: one neutral line.
     pub fn quoted(&self) -> String {
-        let lines = self.0.iter().map(|line| line.trim()).filter(|line| line.chars().any(char::is_alphanumeric));
-        one_line(&lines.take(QUOTED).collect::<Vec<_>>().join(" · "))
+        quoted(self.0.iter().map(String::as_str))
     }
+}
+
+/// The last lines that say something, as one neutral line: a program's last words are why it ended.
+pub(crate) fn quoted<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    let lines: Vec<_> = lines.map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric)).collect();
+    one_line(&lines[lines.len().saturating_sub(QUOTED)..].join(" · "))
 }
 
 #[cfg(test)]
@@ -48,5 +53,18 @@ mod tests {
         assert!(tail.text().len() <= LINES_MAX * (LINE_MAX + 1));
         assert!(tail.text().starts_with("976 "));
         assert!(tail.quoted().chars().count() <= 400);
+    }
+
+    #[test]
+    fn a_failure_quotes_the_last_words() {
+        let mut tail = Tail::default();
+        tail.push("Traceback (most recent call last):");
+        for n in 1..10 {
+            tail.push(&format!("  File \"{n}.py\""));
+        }
+        tail.push("ConnectionError: refused");
+        tail.push("---");
+        assert!(tail.quoted().ends_with("ConnectionError: refused"), "{}", tail.quoted());
+        assert!(!tail.quoted().contains("Traceback"));
     }
 }

@@ -187,16 +187,39 @@ pub fn conclude(observed: Observed) -> (Outcome, Option<Failure>) {
 /// How many changes of a checkout a sentence names.
 const NAMED: usize = 5;
 
-/// The checkout in which a read-only job looked around is not as it was.
-pub fn checkout_changed(changed: &[String], more: u64) -> Failure {
+/// The first of several changes, and how many there are beside.
+fn named(changed: &[String], more: u64) -> String {
     let mut named: Vec<String> = changed.iter().take(NAMED).map(|change| headline(change, 160)).collect();
     let more = more + changed.len().saturating_sub(NAMED) as u64;
     if more > 0 {
         named.push(format!("{more} more"));
     }
+    named.join("; ")
+}
+
+/// The tree of a read-only job is not as it was, where no change set shows it.
+pub fn tree_changed(changed: &[String], more: u64) -> Failure {
     Failure::new(
         FailureCode::ReadOnlyViolated,
-        format!("the job was to look around in your checkout only, which is not as it was: {}", named.join("; ")),
+        format!("a read-only job changed its tree: {}", named(changed, more)),
+        "nothing of it was applied; look at the tree, then discard the job",
+    )
+}
+
+/// Whether the tree of a read-only job is as it was cannot be told.
+pub fn tree_unknown(why: &str) -> Failure {
+    Failure::new(
+        FailureCode::ReadOnlyViolated,
+        format!("nobody can tell whether a read-only job changed its tree: {why}"),
+        "nothing of it was applied; look at the tree, then discard the job",
+    )
+}
+
+/// The checkout in which a read-only job looked around is not as it was.
+pub fn checkout_changed(changed: &[String], more: u64) -> Failure {
+    Failure::new(
+        FailureCode::ReadOnlyViolated,
+        format!("the job was to look around in your checkout only, which is not as it was: {}", named(changed, more)),
         "whoever made these changes, the job or you: look at them with `pactify sub show`, since nothing was taken back",
     )
 }

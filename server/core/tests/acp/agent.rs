@@ -3,7 +3,7 @@
 use pactify_core::brief::Brief;
 use pactify_core::harness::acp::{AcpDriver, Plain};
 use pactify_core::harness::{
-    Conclusion, Driver, FileAnswer, FileRequest, HarnessSettings, Places, Request, Resume, Step,
+    Conclusion, Driver, FileAnswer, FileRequest, Harness, HarnessSettings, Places, Request, Resume, Step,
 };
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{ExitRecord, Known, Usage};
@@ -20,6 +20,8 @@ pub(crate) struct Start {
     pub(crate) model: Option<String>,
     pub(crate) resume: Option<String>,
     pub(crate) dialect: Plain,
+    /// One that pactify knows, instead.
+    pub(crate) harness: Option<&'static dyn Harness>,
 }
 
 impl Default for Start {
@@ -32,13 +34,14 @@ impl Default for Start {
             model: None,
             resume: None,
             dialect: Plain { agent: "agent".to_owned(), ..Plain::default() },
+            harness: None,
         }
     }
 }
 
 /// A conversation.
 pub(crate) struct Agent {
-    driver: AcpDriver,
+    driver: Box<dyn Driver>,
     /// What was recorded.
     pub(crate) known: Vec<Known>,
     /// What the agent was sent.
@@ -81,7 +84,10 @@ impl Agent {
             version: None,
         };
         let mut agent = Self {
-            driver: AcpDriver::new(Box::new(start.dialect), &request, start.access),
+            driver: match start.harness {
+                Some(harness) => harness.driver(&request, start.access),
+                None => Box::new(AcpDriver::new(Box::new(start.dialect), &request, start.access)),
+            },
             known: Vec::new(),
             sent: Vec::new(),
             steps: Vec::new(),

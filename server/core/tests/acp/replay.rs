@@ -9,8 +9,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use pactify_core::FailureCode;
 use pactify_core::harness::acp::Plain;
+use pactify_core::harness::opencode::Opencode;
 use pactify_core::harness::{Conclusion, Step};
+use pactify_core::job::access::Access;
 use pactify_core::job::event::ExitRecord;
 use pactify_core::job::outcome::Verdict;
 use pactify_core::redact::Redactor;
@@ -95,6 +98,11 @@ pub(crate) fn recorded(agent: &str, name: &str) -> Vec<Value> {
 }
 
 fn replay(agent: &str, name: &str) -> (Agent, Conclusion) {
+    let dialect = Plain { agent: agent.to_owned(), ..Plain::default() };
+    replay_from(agent, name, Start { dialect, ..Start::default() })
+}
+
+fn replay_from(agent: &str, name: &str, start: Start) -> (Agent, Conclusion) {
     let records = recorded(agent, name);
     let options = &records[0]["opts"];
     let text = |key: &str| options[key].as_str().map(str::to_owned);
@@ -102,8 +110,7 @@ fn replay(agent: &str, name: &str) -> (Agent, Conclusion) {
         tree: text("cwd").unwrap(),
         brief: options["prompt"][0].as_str().unwrap_or("hi").to_owned(),
         resume: text("load").or(text("resume")),
-        dialect: Plain { agent: agent.to_owned(), ..Plain::default() },
-        ..Start::default()
+        ..start
     });
     let requests = records.iter().filter_map(|record| {
         let sent = record.get("c2a")?;
@@ -170,6 +177,28 @@ fn every_recorded_run_is_understood() {
         let completed = |name: &String| replay(agent, name).1.verdict == Verdict::Completed;
         let completed: Vec<String> = names(agent).into_iter().filter(completed).collect();
         assert_eq!(completed, *expected, "{agent}");
+    }
+}
+
+#[test]
+fn a_read_only_opencode_that_did_more_than_read_did_not_succeed() {
+    let verdict = |name: &str, access| {
+        let start = Start { access, harness: Some(&Opencode), ..Start::default() };
+        replay_from("opencode", name, start).1.verdict
+    };
+    // What it was offered here was read, glob and grep; its calls of anything else failed.
+    assert_eq!(verdict("ro", Access::ReadOnly), Verdict::Completed);
+    for (name, tool) in
+        [("autoallow", "write"), ("edit-nofs", "edit"), ("task-sub", "task"), ("todo-parallel", "todowrite")]
+    {
+        match verdict(name, Access::ReadOnly) {
+            Verdict::Failed(failure) => {
+                assert_eq!(failure.code, FailureCode::HarnessIncompatible, "{name}: {failure:?}");
+                assert!(failure.message.contains(tool), "{name}: {failure:?}");
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+        assert_eq!(verdict(name, Access::Write) == Verdict::Completed, COMPLETED[1].1.contains(&name), "{name}");
     }
 }
 

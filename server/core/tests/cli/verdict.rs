@@ -123,6 +123,19 @@ fn events_of_the_common_shapes_are_understood() {
             "completed",
             Some("Done."),
         ),
+        // A failure that a later line does not take back.
+        (
+            r#"{"type":"turn.failed","error":{"message":"nope"}}
+{"type":"result","subtype":"success","result":"Done."}"#,
+            "mine failed: nope",
+            Some("Done."),
+        ),
+        (
+            r#"{"type":"error","message":"429"}
+{"type":"system","session_id":"s"}"#,
+            "mine failed: 429",
+            None,
+        ),
         // An error that was not the end.
         (
             r#"{"type":"error","message":"retrying"}

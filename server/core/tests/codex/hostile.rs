@@ -176,6 +176,14 @@ fn a_failure_that_is_said_twice_is_told_once() {
 }
 
 #[test]
+fn a_read_only_turn_without_an_answer_is_no_result() {
+    for (access, verdict) in [(Access::ReadOnly, Verdict::Silent), (Access::Write, Verdict::Completed)] {
+        let (_, end) = run(&mut *Codex.driver(&Asked::plain().request(), access), DONE, "", ExitRecord::Code(0));
+        assert_eq!(end.verdict, verdict, "{access:?}");
+    }
+}
+
+#[test]
 fn a_resumed_session_counts_its_own_attempt_only() {
     let used = Usage { input_tokens: 240, cached_input_tokens: 40, output_tokens: 60, cost: None };
     let asked = Asked { resume: Some(Resume { session: "one", used }), ..Asked::plain() };
@@ -183,14 +191,14 @@ fn a_resumed_session_counts_its_own_attempt_only() {
         r#"{"type":"turn.completed","usage":{"input_tokens":480,"cached_input_tokens":80,"output_tokens":120}}"#;
     let usage_after = |session: &str| {
         let started = json!({"type": "thread.started", "thread_id": session});
-        let (seen, _) = after(&asked, &format!("{started}\n{total}"), "", ExitRecord::Code(0));
-        let replaced = seen.iter().any(|k| matches!(k, Known::Notice { id, .. } if id == "codex-session-replaced"));
+        let (seen, end) = after(&asked, &format!("{started}\n{total}"), "", ExitRecord::Code(0));
         let usage = seen.into_iter().find_map(|k| if let Known::Usage { usage } = k { Some(usage) } else { None });
-        (usage.unwrap(), replaced)
+        (usage.unwrap(), end.verdict)
     };
-    assert_eq!(usage_after("one"), (used, false));
+    assert_eq!(usage_after("one"), (used, Verdict::Completed));
     let whole = Usage { input_tokens: 480, cached_input_tokens: 80, output_tokens: 120, cost: None };
-    assert_eq!(usage_after("another"), (whole, true));
+    let (usage, verdict) = usage_after("another");
+    assert_eq!((usage, failure_code(verdict)), (whole, Some(FailureCode::WrongState)));
 }
 
 #[test]

@@ -70,7 +70,11 @@ pub(super) async fn run(host: &mut Host, turn: Turn) -> Result<(), HostError> {
         Turn::First => AttemptReason::Run,
         Turn::Further(_) => AttemptReason::Resume,
     })?;
-    let work = if host.cancelled() { Work::not_begun() } else { work(host, &turn).await? };
+    let work = match host.unconfigured.clone() {
+        _ if host.cancelled() => Work::not_begun(),
+        Some(failure) => Work::failed(failure),
+        None => work(host, &turn).await?,
+    };
     drop(slot);
     end(host, work)
 }
@@ -171,6 +175,13 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
         watch::end(host).await?;
         return Ok(Work::not_begun());
     }
+    let before = match guard::look(host, &tree).await? {
+        Ok(before) => before,
+        Err(failure) => {
+            watch::end(host).await?;
+            return Ok(Work::failed(failure));
+        }
+    };
     let running = match turn::start(host, turn, &Workplace::Tree(tree.clone())).await? {
         Ok(Some(running)) => running,
         // The setup command ran all the same.
@@ -191,6 +202,9 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
         Ok(dead) => {
             let dead = logins::end(host, dead).await?;
             capture(host, dead, tree.clone(), &mut work).await?;
+            if let (Some(before), Some(0)) = (before, work.changes) {
+                work.violation = guard::look_again(host, before).await?;
+            }
             // What the job wrote runs once more here: it is watched as the job was.
             verify(host, &tree, &mut work).await?;
             watch::end(host).await?;

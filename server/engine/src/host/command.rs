@@ -99,6 +99,10 @@ pub(super) async fn run(
     command: &Command,
     tree: &TreeRecord,
 ) -> Result<Result<Done, Failure>, HostError> {
+    if host.cancelled() {
+        // While something of ours ran: nobody would hear of it again.
+        return Ok(Ok(Done { end: End::Cancelled, tail: String::new() }));
+    }
     host.record(Known::CommandStarted { item: command.item.clone(), command: command.text.clone() })?;
     let mut said = Said::default();
     let end = match execute(host, command, tree, &mut said).await? {

@@ -131,7 +131,8 @@ pub(super) async fn drive(host: &mut Host, running: Running) -> Driven {
         let _ = events.send(Event::Exited(child.wait().await)).await;
     });
     let mut deadlines = Deadlines::from(host.env().moment(), host.spec().limits);
-    let questions = Questions::new(host.spec().access, Duration::from_secs(host.settings().answer_seconds));
+    let questions =
+        Questions::new(host.spec().access, Duration::from_secs(host.settings().answer_seconds), host.attempt);
     let mut state = Loop {
         host,
         driver,
@@ -285,7 +286,8 @@ impl Loop<'_> {
     fn take(&mut self, steps: Vec<Step>) {
         for step in steps {
             match step {
-                Step::Record(known) => {
+                Step::Record(mut known) => {
+                    self.questions.name(&mut known);
                     let counts = matches!(known, Known::Usage { .. });
                     self.record(known);
                     if counts {
@@ -340,7 +342,7 @@ impl Loop<'_> {
     fn answered(&mut self, request: String, option: Option<String>) {
         self.record(Known::PermissionAnswered { request: request.clone(), option: option.clone() });
         if self.failure.is_none() {
-            let steps = self.driver.on_answer(&request, option.as_deref());
+            let steps = self.driver.on_answer(self.questions.asked_as(&request), option.as_deref());
             self.take(steps);
         }
     }

@@ -5,11 +5,12 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use pactify_core::brief::Brief;
+use pactify_core::job::state::Phase;
 use pactify_core::{Failure, JobId};
 
 use super::error::HostError;
 use super::turn::Turn;
-use super::{Host, attempt, watch};
+use super::{Host, attempt, guard, watch};
 use crate::causes::with_causes;
 use crate::disk::{DiskError, Kind, Open};
 use crate::env::Env;
@@ -147,9 +148,12 @@ async fn live(env: Env, store: Store, lock: JobLock, errand: Errand) -> Result<(
             let message = host.message()?;
             attempt::run(&mut host, Turn::Further(message)).await?;
         }
+        // Somebody else looked after it since it was seen to be lost.
+        Errand::Recover if host.phase() == Phase::Finished && !host.state().is_survived() => return Ok(()),
         Errand::Recover => attempt::recover(&mut host).await?,
     }
     watch::forget(&host);
+    guard::forget(&host);
     host.tidy();
     Ok(())
 }

@@ -1,17 +1,18 @@
-//! The guard over the person's checkout while a read-only job works in it: fail-closed.
+//! The guard over what a read-only job looks around in, its tree or the person's checkout: fail-closed.
 //!
-//! A baseline is taken before the launch and compared once everything is verified dead, by a recovery as well. Any
+//! Of its tree the change set tells first; what that cannot show is compared here. In the checkout a baseline is taken before the launch and compared once everything is verified dead, by a recovery as well. Any
 //! difference fails the job and is named, whoever made it: nobody can tell the person's edit from the job's. A comparison
 //! that cannot be made counts as a difference. Nothing here changes the checkout, or takes anything back in it.
 
 use pactify_core::display::headline;
-use pactify_core::job::event::{CheckoutRecord, Known};
+use pactify_core::job::access::Access;
+use pactify_core::job::event::{CheckoutRecord, Known, TreeRecord};
 use pactify_core::job::outcome;
 use pactify_core::{AttemptNo, Failure, FailureCode};
 
 use super::{Host, HostError};
 use crate::causes::with_causes;
-use crate::fingerprint::{Checkout, Comparison, DIRECTORY, FingerprintError};
+use crate::fingerprint::{Baseline, Checkout, Comparison, DIRECTORY, FingerprintError};
 use crate::process::ProcessIdentity;
 
 /// Looks at the checkout, and remembers.
@@ -51,6 +52,7 @@ pub(super) async fn end(host: &mut Host) -> Result<Result<(), Failure>, HostErro
         return Ok(outcome::checkout_as_recorded(&host.state().checkout_changes, host.state().checkout_changes_more));
     };
     let of = guarded.of;
+    host.compared = Some(of);
     let compared = match compare(host, remembered, of, guarded.digest, &guarded.boot_id).await? {
         Ok(found) => found,
         Err(why) => {
@@ -72,6 +74,40 @@ pub(super) async fn end(host: &mut Host) -> Result<Result<(), Failure>, HostErro
     }
     host.record(Known::CheckoutCompared { of, changed: changed.clone(), more: unnamed })?;
     Ok(outcome::checkout_as_recorded(&changed, unnamed))
+}
+
+/// Looks at the tree of a read-only job before it is launched: a change set leaves out what is ignored, too large,
+/// unreadable or a repository of its own. Of a write job there is nothing to remember.
+pub(super) async fn look(host: &mut Host, tree: &TreeRecord) -> Result<Result<Option<Baseline>, Failure>, HostError> {
+    if host.spec().access == Access::Write {
+        return Ok(Ok(None));
+    }
+    let (env, path) = (host.env().clone(), tree.path.clone());
+    let looked = host.away(move || Baseline::take(&env, &path)).await?;
+    Ok(looked.map(Some).map_err(|error| {
+        let message = format!("the job's tree cannot be guarded: {}", with_causes(&error));
+        Failure::new(FailureCode::LaunchFailed, message, "see what its setup left there, then retry the job")
+    }))
+}
+
+/// Looks at it again, when nothing of the job runs any more: what is not as it was, if anything.
+pub(super) async fn look_again(host: &mut Host, before: Baseline) -> Result<Option<Failure>, HostError> {
+    let env = host.env().clone();
+    let compared = host.away(move || before.compare(&env, |_| None)).await?;
+    Ok(match compared {
+        Ok(Comparison { changed, more, .. }) if changed.is_empty() && more == 0 => None,
+        Ok(Comparison { changed, more, .. }) => Some(outcome::tree_changed(&changed, more)),
+        Err(error) => Some(outcome::tree_unknown(&headline(&with_causes(&error), 300))),
+    })
+}
+
+/// Removes the record of a checkout that was compared; called when what was found is in the journal.
+pub(super) fn forget(host: &Host) {
+    let Some(of) = host.compared.filter(|_| host.state().guarded.is_none()) else { return };
+    let directory = host.dir().dir().ensure_dir(DIRECTORY).map_err(FingerprintError::from);
+    if let Err(error) = directory.and_then(|directory| Checkout::forget(&directory, of)) {
+        tracing::info!(error = with_causes(&error), "the record of a checkout stays until the job is discarded");
+    }
 }
 
 async fn compare(
@@ -97,13 +133,7 @@ async fn compare(
                 .and_then(|directory| Checkout::kept(&directory, of, &digest))
                 .map_err(|error| with_causes(&error))?,
         };
-        let compared = checkout.compare(&env, spec.base.commit.is_sha256(), &jobs);
-        if let Ok(directory) = job.dir().ensure_dir(DIRECTORY)
-            && let Err(error) = Checkout::forget(&directory, of)
-        {
-            tracing::info!(error = with_causes(&error), "the record of a checkout stays until the job is discarded");
-        }
-        compared.map_err(|error| with_causes(&error))
+        checkout.compare(&env, spec.base.commit.is_sha256(), &jobs).map_err(|error| with_causes(&error))
     })
     .await
 }

@@ -118,12 +118,21 @@ pub(super) fn invocation(launch: &Launch, environment: ChildEnv) -> Invocation {
 
 fn write(file: &PlannedFile, roots: &[&AbsPath]) -> io::Result<()> {
     let (directory, name) = directory_of(&file.path, roots)?;
-    let temporary = format!(".{name}.new");
+    let temporary = temporary(&name);
     let _ = unlinkat(&directory, &temporary, AtFlags::empty());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = openat(&directory, &temporary, flags, Mode::RUSR | Mode::WUSR)?;
-    io::Write::write_all(&mut std::fs::File::from(fd), file.contents.as_bytes())?;
-    Ok(renameat(&directory, &temporary, &directory, &name)?)
+    let written = io::Write::write_all(&mut std::fs::File::from(fd), file.contents.as_bytes())
+        .and_then(|()| Ok(renameat(&directory, &temporary, &directory, &name)?));
+    // It may hold keys.
+    written.inspect_err(|_| {
+        let _ = unlinkat(&directory, &temporary, AtFlags::empty());
+    })
+}
+
+/// What a file is called until it is complete.
+pub(super) fn temporary(name: &str) -> String {
+    format!(".{name}.new")
 }
 
 fn make_link(link: &PlannedLink, roots: &[&AbsPath]) -> Result<(), LaunchError> {

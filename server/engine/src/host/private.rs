@@ -9,6 +9,7 @@ use pactify_core::harness::{Harness, PersonFile, registry};
 use pactify_core::{AbsPath, Failure, FailureCode};
 
 use super::Host;
+use super::launch::temporary;
 use crate::causes::with_causes;
 use crate::disk::{Dir, DiskError};
 use crate::env::Env;
@@ -71,7 +72,11 @@ fn unlink(home: &AbsPath, name: &str) -> Result<(), DiskError> {
     for part in parts {
         dir = dir.dir(part)?;
     }
-    dir.remove(last)
+    // What a crash left of one that was being written is as private.
+    match dir.remove(&temporary(last)) {
+        Ok(()) | Err(DiskError::Missing { .. }) => dir.remove(last),
+        Err(error) => Err(error),
+    }
 }
 
 /// What the harness will take for instructions in this tree, in one sentence.
@@ -107,9 +112,11 @@ mod tests {
         let (_home, home) = root();
         fs::write(theirs.join("config.toml").as_path(), "precious").unwrap();
         fs::create_dir(home.join("kimi").as_path()).unwrap();
-        fs::write(home.join("kimi").join("config.toml").as_path(), "key").unwrap();
+        for name in ["config.toml", ".config.toml.new"] {
+            fs::write(home.join("kimi").join(name).as_path(), "key").unwrap();
+        }
         unlink(&home, "kimi/config.toml").unwrap();
-        assert!(!home.join("kimi").join("config.toml").as_path().exists());
+        assert_eq!(fs::read_dir(home.join("kimi").as_path()).unwrap().count(), 0, "an incomplete one stays");
 
         symlink(theirs.join("config.toml").as_path(), home.join("kimi").join("config.toml").as_path()).unwrap();
         unlink(&home, "kimi/config.toml").unwrap();

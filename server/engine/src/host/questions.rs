@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pactify_core::AttemptNo;
 use pactify_core::job::access::Access;
+use pactify_core::job::event::Known;
 use pactify_core::job::state::Waiting;
 use pactify_core::permission::may_choose;
 
@@ -17,6 +19,8 @@ use crate::env::Moment;
 pub(super) struct Questions {
     access: Access,
     patience: Duration,
+    /// What is put before a driver's name for a request.
+    prefix: String,
     since: BTreeMap<String, Moment>,
 }
 
@@ -30,13 +34,26 @@ pub(super) enum Refused {
 }
 
 impl Questions {
-    /// None yet. Each is denied after `patience`; in a read-only job at once.
-    pub(super) fn new(access: Access, patience: Duration) -> Self {
+    /// None yet. Each is denied after `patience`; in a read-only job at once. Drivers count from one: with the attempt in
+    /// its name a request is never taken for one of an earlier turn.
+    pub(super) fn new(access: Access, patience: Duration, attempt: AttemptNo) -> Self {
         let patience = match access {
             Access::Write => patience,
             Access::ReadOnly => Duration::ZERO,
         };
-        Self { access, patience, since: BTreeMap::new() }
+        Self { access, patience, prefix: format!("{}.", attempt.get()), since: BTreeMap::new() }
+    }
+
+    /// Gives the request that is recorded, if one is, the name that it has outside.
+    pub(super) fn name(&self, known: &mut Known) {
+        if let Known::PermissionRequested { request, .. } | Known::PermissionAnswered { request, .. } = known {
+            request.insert_str(0, &self.prefix);
+        }
+    }
+
+    /// What the driver calls the request `id`.
+    pub(super) fn asked_as<'i>(&self, id: &'i str) -> &'i str {
+        id.strip_prefix(&self.prefix).unwrap_or(id)
     }
 
     /// Whether the request `id` is `open` and takes `option` as an answer.
@@ -96,7 +113,7 @@ mod tests {
     #[test]
     fn an_answer_names_an_open_request_and_one_of_its_options() {
         let open = [waiting("a"), waiting("b")];
-        let write = Questions::new(Access::Write, MINUTE);
+        let write = Questions::new(Access::Write, MINUTE, AttemptNo::FIRST);
         for (id, option, expected) in [
             ("a", "reject", Ok(())),
             ("b", "allow", Ok(())),
@@ -110,10 +127,23 @@ mod tests {
     }
 
     #[test]
+    fn a_request_of_an_earlier_attempt_is_another_one() {
+        let ask = |attempt: AttemptNo| {
+            let questions = Questions::new(Access::Write, MINUTE, attempt);
+            let mut known = Known::PermissionRequested { request: "p1".into(), title: String::new(), options: vec![] };
+            questions.name(&mut known);
+            let Known::PermissionRequested { request, .. } = known else { panic!("{known:?}") };
+            assert_eq!(questions.asked_as(&request), "p1");
+            request
+        };
+        assert_ne!(ask(AttemptNo::FIRST), ask(AttemptNo::FIRST.next()));
+    }
+
+    #[test]
     fn a_read_only_job_is_granted_nothing_whatever_the_options_are_called() {
         let (_, env) = clock();
         let open = [waiting("a")];
-        let mut questions = Questions::new(Access::ReadOnly, MINUTE);
+        let mut questions = Questions::new(Access::ReadOnly, MINUTE, AttemptNo::FIRST);
         assert_eq!(questions.check(&open, "a", "reject"), Err(Refused::NoSuchOption), "it means yes");
         assert_eq!(questions.check(&open, "a", "allow"), Ok(()), "it means no");
         assert_eq!(questions.expired(&open, env.moment()), ["a"], "nobody is waited for");
@@ -122,7 +152,7 @@ mod tests {
     #[test]
     fn each_request_has_its_own_time_and_sleep_does_not_count() {
         let (clock, env) = clock();
-        let mut questions = Questions::new(Access::Write, MINUTE);
+        let mut questions = Questions::new(Access::Write, MINUTE, AttemptNo::FIRST);
         assert_eq!(questions.quiet_for(env.moment()), Duration::MAX);
         assert!(questions.expired(&[waiting("a")], env.moment()).is_empty());
         clock.advance(MINUTE / 2);
@@ -142,7 +172,7 @@ mod tests {
     fn fifty_at_once_are_all_denied_in_time() {
         let (clock, env) = clock();
         let open: Vec<Waiting> = (0..50).map(|number| waiting(&number.to_string())).collect();
-        let mut questions = Questions::new(Access::Write, MINUTE);
+        let mut questions = Questions::new(Access::Write, MINUTE, AttemptNo::FIRST);
         assert!(questions.expired(&open, env.moment()).is_empty());
         clock.advance(MINUTE);
         assert_eq!(questions.expired(&open, env.moment()).len(), 50);

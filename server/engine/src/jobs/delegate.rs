@@ -116,6 +116,8 @@ impl Jobs {
         refuse_mode(&*harness, old.access)?;
         let with_user_config = with_user_config || old.with_user_config;
         let of_configuration = user_config(&*harness, old.access, with_user_config)?;
+        let asked = (old.access == Access::Write).then_some(old.permissions);
+        let permissions = permissions(&*harness, old.access, asked, all.permissions)?;
         let examined = self.git()?.examine(&old.repository.worktree)?;
         let Found { program: Program { executable, interpreter }, search_path, .. } =
             harness::find(self.env(), &*harness, &settings, Some(&examined.repository))?;
@@ -140,6 +142,7 @@ impl Jobs {
             lfs: all.repository(&examined.repository).lfs,
             setup,
             verify,
+            permissions,
             repository: RepositoryRecord { prefix: old.repository.prefix, ..examined.repository },
             base,
             retry_of: Some(old.id),

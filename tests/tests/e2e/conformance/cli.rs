@@ -90,7 +90,25 @@ impl Row for Cli {
                 "write",
                 "write a a; echo '{\"type\":\"turn.failed\",\"error\":{\"message\":\"no\"}}'",
             ),
+            (
+                "`turn.failed`, then a success",
+                "write",
+                "write a a; echo '{\"type\":\"turn.failed\",\"error\":{\"message\":\"no\"}}'; \
+                 echo '{\"type\":\"result\",\"subtype\":\"success\"}'",
+            ),
+            (
+                "an error event, then a session's name",
+                "write",
+                "write a a; echo '{\"type\":\"error\",\"message\":\"no\"}'; \
+                 echo '{\"type\":\"system\",\"session_id\":\"s\"}'",
+            ),
             ("a change where it should only look", "readOnly", "echo x > x; say Done."),
+            ("a change of an ignored file where it should only look", "readOnly", "echo x > x.o; say Done."),
+            (
+                "a change below a directory that it made unreadable",
+                "readOnly",
+                "echo x > src/main.c; chmod 000 src; say Done.",
+            ),
         ] {
             let job = editor.delegate(brief, &json!({"harness": "mine", "access": access}))?;
             lies.push(Lie { told, outcome: ending(&editor.until(&job, "finished")?) });

@@ -72,6 +72,11 @@ impl Row for Codex {
                 "readOnly",
                 json!(["ignoreSandbox", write, {"say": "I changed nothing."}]),
             ),
+            (
+                "the end of a turn without an answer, in a read-only job",
+                "readOnly",
+                json!([{"emit": done}, {"exit": 0}]),
+            ),
             ("the end of a turn cut in half", "write", json!([write, {"emit": &done[..20]}, {"exit": 0}])),
         ] {
             let job = editor.delegate(&pactify_tests::agent::brief(&steps), &json!({"access": access}))?;

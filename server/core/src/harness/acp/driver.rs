@@ -276,6 +276,10 @@ impl AcpDriver {
         let findings = self.dialect.on_update(update);
         let mut steps = self.findings(findings);
         steps.extend(self.update(update));
+        for tool in self.turn.take_used() {
+            let findings = self.dialect.on_tool(&tool);
+            steps.extend(self.findings(findings));
+        }
         if self.turn.is_stuck() && matches!(self.end, End::Open) {
             steps.extend(self.cancel_turn());
             let failure = failure::endless(self.dialect.agent());

@@ -168,8 +168,13 @@ impl Call {
         matches!(self.status, Status::Completed | Status::Failed)
     }
 
+    /// Whether the agent did it, whatever came of that.
+    pub(super) fn was_done(&self) -> bool {
+        self.status == Status::Completed
+    }
+
     pub(super) fn has_succeeded(&self) -> bool {
-        self.status == Status::Completed && self.exit_code.is_none_or(|code| code == 0)
+        self.was_done() && self.exit_code.is_none_or(|code| code == 0)
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Turn {
     has_answer: bool,
     calls: BTreeMap<String, Call>,
     work: Work,
+    /// The tools that did something since they were asked for ([`Turn::take_used`]).
+    used: Vec<String>,
     repeats: Repeats,
     is_stuck: bool,
     plan: Vec<PlanEntry>,
@@ -114,6 +116,9 @@ impl Turn {
         if call.is_over() && !was_over {
             let counter = if call.has_succeeded() { &mut self.work.succeeded } else { &mut self.work.failed };
             *counter = counter.saturating_add(1);
+            if call.was_done() {
+                self.used.push(call.name().to_owned());
+            }
             let (what, result) = call.signature();
             self.is_stuck |= self.repeats.work(&what, result);
         }
@@ -181,6 +186,11 @@ impl Turn {
         let is_new = self.usage != Some(usage);
         self.usage = Some(usage);
         is_new.then_some(Known::Usage { usage })
+    }
+
+    /// The names of the tools that did something since this was asked.
+    pub(super) fn take_used(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.used)
     }
 
     /// A call that was told of.

@@ -174,7 +174,8 @@ impl StreamDriver {
         }
         let was_open = self.open.remove(&index).is_some();
         let has_failed = text(step, "state") == "ERROR" || info.get("error").is_some_and(|error| !error.is_null());
-        if !has_failed {
+        // A command may have done something before it failed.
+        if !has_failed || command.is_some() {
             let count = self.used.entry(tool.clone()).or_default();
             *count = count.saturating_add(1);
             if self.access == Access::ReadOnly && !guard::allows(&tool, command) {
@@ -244,7 +245,7 @@ impl Driver for StreamDriver {
 
     fn on_stderr(&mut self, line: &str) -> Vec<Step> {
         self.stderr.push(line);
-        if verdict::confesses(line) {
+        if verdict::confesses(line, self.access) {
             self.confession.get_or_insert_with(|| one_line(line));
             return self.notices.once("agy-warning", line);
         }

@@ -43,17 +43,10 @@ pub(super) struct TurnResult {
     pub(super) denied: usize,
 }
 
-/// A line of standard error that takes a success back.
-pub(super) fn confesses(line: &str) -> bool {
-    [
-        "returning partial output",
-        "print timeout after",
-        "background task(s) on exit",
-        "no output produced",
-        "auto-denied",
-    ]
-    .iter()
-    .any(|words| line.contains(words))
+/// A line of standard error that takes a success back. That an action was refused is what a read-only job is for.
+pub(super) fn confesses(line: &str, access: Access) -> bool {
+    let told = ["returning partial output", "print timeout after", "background task(s) on exit", "no output produced"];
+    told.iter().any(|words| line.contains(words)) || (access == Access::Write && line.contains("auto-denied"))
 }
 
 pub(super) fn of(turn: &Turn<'_>) -> Verdict {

@@ -99,8 +99,8 @@ impl CliDriver {
 
     fn event(&mut self, event: Event) -> Vec<Step> {
         let Reading::Jsonl(told) = &mut self.reading else { return Vec::new() };
-        if !matches!(event, Event::Error(_) | Event::Unknown(_)) {
-            // It goes on after an error: that was no end.
+        if matches!(event, Event::Words(_) | Event::Reasoning(_) | Event::Tool { .. } | Event::Done { .. }) {
+            // The agent goes on after an error: that was no end.
             told.trouble = None;
         }
         match event {
@@ -128,7 +128,8 @@ impl CliDriver {
             }
             Event::Done { failure, answer, usage } => {
                 told.result = answer.as_deref().map(bounded);
-                told.failed = failure;
+                // A later success does not undo it.
+                told.failed = told.failed.take().or(failure);
                 let mut steps = self.whole_pieces();
                 steps.extend(usage.map(|usage| Step::Record(Known::Usage { usage })));
                 steps

@@ -15,6 +15,7 @@ use super::super::{Conclusion, Driver, Request, Step};
 use super::failure::{self, Context};
 use super::stderr::Line;
 use crate::display::{self, head};
+use crate::job::access::Access;
 use crate::job::event::{ExitRecord, Known, Usage};
 use crate::job::outcome::Verdict;
 use item::Item;
@@ -33,6 +34,9 @@ const COMMAND_MAX: usize = 4 * 1024;
 #[derive(Debug)]
 pub(super) struct ExecDriver {
     context: Context,
+    access: Access,
+    /// Whether it went on with another session than the one it was asked for.
+    was_replaced: bool,
     used_before: Usage,
     /// The tree with a slash at its end: what is cut off the paths that codex names.
     tree: String,
@@ -73,10 +77,12 @@ struct Work {
 }
 
 impl ExecDriver {
-    pub(super) fn new(request: &Request<'_>) -> Self {
+    pub(super) fn new(request: &Request<'_>, access: Access) -> Self {
         let tree = request.places.tree.as_path().to_string_lossy();
         Self {
             context: Context::of(request),
+            access,
+            was_replaced: false,
             used_before: request.resume.map(|resume| resume.used).unwrap_or_default(),
             tree: format!("{}/", tree.trim_end_matches('/')),
             turn: Turn::Open,
@@ -127,16 +133,13 @@ impl ExecDriver {
         if !(1..=128).contains(&id.len()) || id.starts_with('-') || !id.bytes().all(plain) {
             return self.notices.once("codex-session-unusable", "codex named no session that could be resumed");
         }
-        let mut steps = Vec::new();
         if self.context.session.as_deref().is_some_and(|asked| asked != id) {
-            let note = "codex did not go on with the session it was asked for, but opened another one";
-            steps = self.notices.once("codex-session-replaced", note);
+            self.was_replaced = true;
             // The count of the other session has nothing to do with this one's.
             self.used_before = Usage::default();
         }
         self.context.session = Some(id.to_owned());
-        steps.push(Step::Record(Known::SessionStarted { session: id.to_owned(), model: None }));
-        steps
+        vec![Step::Record(Known::SessionStarted { session: id.to_owned(), model: None })]
     }
 
     /// codex counts over the whole thread; the record counts over the attempt.
@@ -193,11 +196,20 @@ impl ExecDriver {
         }
     }
 
+    fn has_answer(&self) -> bool {
+        self.final_message.as_ref().is_some_and(|message| !message.trim().is_empty())
+    }
+
     fn verdict(&self, exit: ExitRecord) -> Verdict {
         match (&self.turn, exit) {
             (Turn::Failed(message), _) => Verdict::Failed(failure::of_turn(message, &self.context)),
+            (Turn::Completed, ExitRecord::Code(0)) if self.was_replaced => Verdict::Failed(failure::session_replaced()),
             (Turn::Completed, ExitRecord::Code(0)) if self.work.never_had_a_sandbox() => {
                 Verdict::Failed(failure::no_sandbox())
+            }
+            // Its answer is all that a read-only job can have.
+            (Turn::Completed, ExitRecord::Code(0)) if self.access == Access::ReadOnly && !self.has_answer() => {
+                Verdict::Silent
             }
             (Turn::Completed, ExitRecord::Code(0)) => Verdict::Completed,
             (Turn::Open, ExitRecord::Code(0)) => Verdict::Silent,

@@ -7,6 +7,7 @@
 use toml::Table;
 
 use super::super::notices::one_line;
+use super::super::tail::{QUOTED, quoted};
 use super::super::{Preflight, Request};
 use super::TESTED_VERSION;
 use super::config::{self, Provider};
@@ -195,7 +196,7 @@ pub(super) fn of_turn(message: &str, context: &Context) -> Failure {
 pub(super) fn of_late_exit(exit: ExitRecord, stderr: &str) -> Failure {
     let next = "see what it left with `pactify sub diff`; retry the job if that is not all";
     Failure::new(C::HarnessFailed, format!("codex completed its turn, then {}", ended(exit)), next)
-        .quoting(&quoted(stderr))
+        .quoting(&quoted(stderr.lines()))
 }
 
 /// The failure of a run that ended without a verdict, as far as standard error tells.
@@ -204,14 +205,14 @@ pub(super) fn of_exit(exit: ExitRecord, stderr: &str, context: &Context) -> Fail
         return failure;
     }
     if let Some(rule) = find(START, stderr) {
-        let said = quoted(stderr);
+        let said = quoted(stderr.lines());
         let session = context.session.as_deref().filter(|_| rule.code == C::WrongState);
         let what = session.map_or(rule.what.to_owned(), |id| format!("{} {}", rule.what, display::headline(id, 60)));
         return Failure::new(rule.code, format!("{what}: {said}"), rule.next);
     }
     let ended = format!("codex {} before its turn was complete", ended(exit));
     let next = "retry the job; `pactify sub doctor` checks codex itself";
-    Failure::new(C::HarnessFailed, ended, next).quoting(&quoted(stderr))
+    Failure::new(C::HarnessFailed, ended, next).quoting(&quoted(stderr.lines()))
 }
 
 fn ended(exit: ExitRecord) -> String {
@@ -231,7 +232,16 @@ pub(super) fn of_preflight(
 ) -> Failure {
     of_configuration(output, context)
         .or_else(|| exit.and_then(|exit| of_usage(exit, output, context)))
-        .unwrap_or_else(|| preflight.failure.clone().quoting(&quoted(output)))
+        .unwrap_or_else(|| preflight.failure.clone().quoting(&quoted(output.lines())))
+}
+
+/// It answered, but knew nothing of what the job had done and said before.
+pub(super) fn session_replaced() -> Failure {
+    Failure::new(
+        FailureCode::WrongState,
+        "codex did not go on with the job's session, but opened another one",
+        "`pactify sub retry` the job: it starts anew, with the same brief",
+    )
 }
 
 /// There is no sandbox, and nothing may run without one.
@@ -247,7 +257,7 @@ pub(super) fn no_sandbox() -> Failure {
 /// `Error loading config.toml`: the person's settings, or a key that this version of codex does not know.
 fn of_configuration(stderr: &str, context: &Context) -> Option<Failure> {
     let at = stderr.find("Error loading config.toml")?;
-    let said = quoted(&stderr[at..]);
+    let said = quoted(stderr[at..].lines().take(QUOTED));
     let theirs = backticked(&said).any(|key| mentions(&context.settings, key));
     Some(if theirs {
         Failure::new(
@@ -262,7 +272,7 @@ fn of_configuration(stderr: &str, context: &Context) -> Option<Failure> {
 
 /// Exit code 2: codex does not know an argument.
 fn of_usage(exit: ExitRecord, stderr: &str, context: &Context) -> Option<Failure> {
-    let said = quoted(stderr);
+    let said = quoted(stderr.lines());
     let usage =
         ["unexpected argument", "invalid value", "unrecognized subcommand", "required arguments", "Usage: codex"];
     let refused = exit == ExitRecord::Code(2) && usage.iter().any(|words| stderr.contains(words));
@@ -301,11 +311,6 @@ fn sentence(message: &str) -> String {
 
 fn looks_like_an_answer(message: &str) -> bool {
     message.trim_start().starts_with('{') && message.contains("\"error\"")
-}
-
-fn quoted(stderr: &str) -> String {
-    let lines = stderr.lines().map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric)).take(6);
-    one_line(&lines.collect::<Vec<_>>().join(" · "))
 }
 
 fn backticked(text: &str) -> impl Iterator<Item = &str> {

@@ -98,10 +98,19 @@ impl Dialect for Opencode {
         if matches!(kind, "agent_message_chunk" | "agent_thought_chunk" | "tool_call" | "tool_call_update" | "plan") {
             (self.requests, self.refused) = (0, 0);
         }
-        match self.access {
-            Access::ReadOnly => did_more_than_read(update).map(Finding::Contradiction).into_iter().collect(),
-            Access::Write => Vec::new(),
+        Vec::new()
+    }
+
+    fn on_tool(&mut self, name: &str) -> Vec<Finding> {
+        if self.access == Access::Write || READING.contains(&name) {
+            return Vec::new();
         }
+        let message = format!(
+            "opencode used {name} in a read-only job, where its model is offered nothing but {}",
+            READING.join(", ")
+        );
+        let next = format!("use opencode {TESTED_VERSION} for read-only jobs, or another harness");
+        vec![Finding::Contradiction(Failure::new(FailureCode::HarnessIncompatible, message, next))]
     }
 
     fn on_stderr(&mut self, line: &str) -> Vec<Finding> {
@@ -126,21 +135,6 @@ pub(super) fn refused_config(stderr: &str) -> Option<Failure> {
         format!("opencode does not accept its configuration: {}", super::super::notices::one_line(said)),
         "correct [harnesses.opencode.config] in pactify's configuration; it is in opencode's own terms",
     ))
-}
-
-/// A tool that ended well and is none of those that read.
-fn did_more_than_read(update: &Value) -> Option<Failure> {
-    let text = |key: &str| update.get(key).and_then(Value::as_str).unwrap_or_default();
-    let begins = text("sessionUpdate") == "tool_call_update" && text("status") == "completed";
-    let kind = text("kind");
-    let writes = begins && matches!(kind, "execute" | "edit" | "delete" | "move" | "fetch" | "think");
-    writes.then(|| {
-        Failure::new(
-            FailureCode::HarnessIncompatible,
-            format!("opencode did more than read in a read-only job ({kind}); only {} are allowed", READING.join(", ")),
-            format!("use opencode {TESTED_VERSION} for read-only jobs, or another harness"),
-        )
-    })
 }
 
 fn unquoted(text: &str) -> String {
