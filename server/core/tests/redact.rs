@@ -183,6 +183,14 @@ fn a_value_that_is_a_plain_word_does_not_garble_what_a_harness_says() {
     assert_eq!(redactor.redact("a wordwordword"), format!("a {REDACTED}"), "a long one is no word by chance");
 }
 
+#[test]
+fn a_secret_taken_out_of_a_value_leaves_no_other_one_in_it() {
+    let line = "Set-Cookie: session=geheim; see https://user:hunter22@example.com/";
+    let clean = Redactor::default().redact(line).into_owned();
+    assert!(!clean.contains("geheim") && !clean.contains("hunter22"), "{clean}");
+    assert_eq!(Redactor::default().redact(&clean), clean);
+}
+
 /// A secret of no known kind: letters of both cases and digits, well mixed.
 fn canary() -> impl Strategy<Value = String> {
     "([a-z][0-9][A-Z]){4}[A-Za-z0-9]{4,24}"
