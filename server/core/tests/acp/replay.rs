@@ -188,9 +188,7 @@ fn a_read_only_opencode_that_did_more_than_read_did_not_succeed() {
     };
     // What it was offered here was read, glob and grep; its calls of anything else failed.
     assert_eq!(verdict("ro", Access::ReadOnly), Verdict::Completed);
-    for (name, tool) in
-        [("autoallow", "write"), ("edit-nofs", "edit"), ("task-sub", "task"), ("todo-parallel", "todowrite")]
-    {
+    for (name, tool) in [("autoallow", "write"), ("edit-nofs", "edit"), ("todo-parallel", "todowrite")] {
         match verdict(name, Access::ReadOnly) {
             Verdict::Failed(failure) => {
                 assert_eq!(failure.code, FailureCode::HarnessIncompatible, "{name}: {failure:?}");

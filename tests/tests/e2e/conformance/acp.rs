@@ -208,7 +208,7 @@ mod conversation {
         }
         for n in 1..=50 {
             let option = if n % 2 == 0 { "once" } else { "no" };
-            editor.run("answer", &json!({"jobId": job, "requestId": format!("p{n}"), "optionId": option}))?;
+            editor.run("answer", &json!({"jobId": job, "requestId": format!("1.p{n}"), "optionId": option}))?;
         }
         let status = editor.until(&job, "finished")?;
         assert_eq!(status["outcome"], "succeeded", "{status:#}");

@@ -178,9 +178,9 @@ impl StreamDriver {
         if !has_failed || command.is_some() {
             let count = self.used.entry(tool.clone()).or_default();
             *count = count.saturating_add(1);
-            if self.access == Access::ReadOnly && !guard::allows(&tool, command) {
-                self.doubt.get_or_insert(format!("agy used {tool}, which the hook refuses"));
-            }
+        }
+        if !has_failed && self.access == Access::ReadOnly && !guard::allows(&tool, command) {
+            self.doubt.get_or_insert(format!("agy used {tool}, which the hook refuses"));
         }
         let Some(command) = command else { return vec![Step::Record(Known::ToolUsed { tool, failed: has_failed })] };
         let mut steps = Vec::new();
