@@ -406,6 +406,12 @@ pub trait Driver: Send {
     /// A line of standard output.
     fn on_line(&mut self, line: &str) -> Vec<Step>;
 
+    /// Whether texts in this line of standard output may be pieces of longer ones, or may grow with the next lines: then
+    /// only its outline is kept ([`crate::redact::outline`]), as half a secret is one that nothing finds.
+    fn is_in_pieces(&self, _line: &str) -> bool {
+        true
+    }
+
     /// A line of standard error.
     fn on_stderr(&mut self, _line: &str) -> Vec<Step> {
         Vec::new()

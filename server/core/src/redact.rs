@@ -3,14 +3,18 @@
 //! A [`Redactor`] knows the values that a job's harness was given, and shapes: tokens of known services, keys, credentials
 //! in URLs, headers and assignments. It is made for whole lines, *before* they are cut to a length (half a secret has
 //! no shape) and before a driver reads them: a line of JSON stays JSON. What it cannot do: recognise a secret that
-//! was never let through and looks like nothing, one that is spread over several lines, or one that was encoded.
+//! was never let through and looks like nothing, one that is spread over several lines, or one that was encoded. Of lines
+//! that are pieces of a longer text only an [`outline`] is kept where lines are kept.
 
+mod outline;
 mod shape;
 
 use std::borrow::Cow;
 use std::fmt;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+pub use outline::outline;
 
 /// What stands where a secret stood.
 pub const REDACTED: &str = "[redacted]";

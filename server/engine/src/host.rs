@@ -35,7 +35,7 @@ use std::borrow::Cow;
 use pactify_core::brief::{self, Brief};
 use pactify_core::config::Settings;
 use pactify_core::fingerprint::SharedState;
-use pactify_core::harness::HarnessSettings;
+use pactify_core::harness::{Driver, HarnessSettings};
 use pactify_core::job::JobSpec;
 use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord};
 use pactify_core::job::state::{JobState, Phase};
@@ -317,6 +317,17 @@ impl Host {
     fn log_wire<'l>(&mut self, direction: &str, line: &'l str) -> Cow<'l, str> {
         let line = self.redactor.redact(line);
         self.wire.line(direction, &line);
+        line
+    }
+
+    /// The same for a line whose texts may be pieces of longer ones: of such a one only the outline is noted.
+    fn log_wire_of<'l>(&mut self, driver: &dyn Driver, direction: &str, line: &'l str) -> Cow<'l, str> {
+        let line = self.redactor.redact(line);
+        if driver.is_in_pieces(&line) {
+            self.wire.line(direction, &redact::outline(&line));
+        } else {
+            self.wire.line(direction, &line);
+        }
         line
     }
 

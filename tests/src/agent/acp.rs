@@ -240,6 +240,7 @@ impl Agent {
                 self.send(&json!({"jsonrpc": "2.0", "method": "session/update",
                     "params": {"sessionId": session, "update": update}}));
             }
+            Acp::Spell { variable, pieces } => self.spell(variable, *pieces),
             Acp::IgnoreCancel => IGNORES_CANCEL.store(true, Ordering::SeqCst),
             Acp::IgnoreEnd => IGNORES_END.store(true, Ordering::SeqCst),
             Acp::Stop(reason) => return Err(Stop::Reason(reason.clone())),
@@ -267,6 +268,25 @@ impl Agent {
         let middle = (text.len() / 2..).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
         self.chunk("agent_message_chunk", &text[..middle]);
         self.chunk("agent_message_chunk", &text[middle..]);
+    }
+
+    fn spell(&mut self, variable: &str, pieces: usize) {
+        #[expect(clippy::disallowed_methods, reason = "this stands in for another program, with its own environment")]
+        let letters: Vec<char> = std::env::var(variable).unwrap_or_default().chars().collect();
+        let pieces = letters.chunks(letters.len().div_ceil(pieces.max(1)).max(1)).map(String::from_iter);
+        let pieces: Vec<String> = pieces.collect();
+        for kind in ["agent_message_chunk", "agent_thought_chunk"] {
+            pieces.iter().for_each(|piece| self.chunk(kind, piece));
+        }
+        let id = self.call("execute", "shell", &json!({}));
+        let mut shown = String::new();
+        for piece in &pieces {
+            shown.push_str(piece);
+            self.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress",
+                "rawInput": {"command": shown}, "content": [{"type": "content", "content": {"type": "text", "text": shown}}]}));
+        }
+        self.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed",
+            "rawOutput": {"output": shown, "metadata": {"exit": 0}}}));
     }
 
     fn chunk(&mut self, kind: &str, text: &str) {

@@ -117,6 +117,13 @@ pub enum Acp {
     Update(Value),
     /// Tells anything of another session.
     UpdateOf(String, Value),
+    /// Says the value of a variable in so many pieces, as a message and as the output of a command that grows.
+    Spell {
+        /// The variable.
+        variable: String,
+        /// How many pieces.
+        pieces: usize,
+    },
     /// From here on a cancel has no effect.
     IgnoreCancel,
     /// From here on the end of the input is no reason to end.

@@ -7,6 +7,7 @@ use std::fs;
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, configure, pid, use_scripted_agent};
+use pactify_tests::outside;
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::Sandbox;
 use rustix::process::{Pid, Signal, kill_process};
@@ -128,6 +129,47 @@ fn a_secret_is_in_no_sink_of_a_job_that_is_repaired() -> Result<()> {
     for path in super::hostile::files_below(&sandbox.pactify_home())? {
         let text = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
         assert!(!text.contains(VARIABLE), "{}", path.display());
+    }
+    Ok(())
+}
+
+/// A value of which no piece may be in a sink either, as an agent says it piece by piece.
+const SPELT: &str = "quittenbrotmitwalnusskernen";
+
+#[test]
+fn a_secret_that_is_said_in_pieces_is_in_no_sink() -> Result<()> {
+    let mut sandbox = Sandbox::new()?;
+    let program = outside::program("scripted-agent")?.display().to_string();
+    let settings = format!(
+        "[harnesses.mine]\ncommand = {program:?}\nargs = [\"acp\"]\nprotocol = \"acp\"\nenvironment = [\"SPECIAL\"]\n"
+    );
+    configure(&sandbox, &settings)?;
+    sandbox.set("SPECIAL", SPELT);
+    sandbox.set("PACTIFY_LOG", "trace");
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let spell = |pieces: usize| json!({"acp": {"spell": {"variable": "SPECIAL", "pieces": pieces}}});
+    let steps = json!([spell(1), spell(2), spell(3), spell(9), write("a.txt", "a\n"), spell(2), {"say": "Done."}]);
+    let job = editor.delegate(&brief(&steps), &json!({"harness": "mine"}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(status["outcome"], "succeeded", "{status:#}");
+    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?.to_string();
+    assert!(events.matches("[redacted]").count() >= 8, "it did say it: {events}");
+    let mut sinks = vec![("events".to_owned(), events), ("status".to_owned(), status.to_string())];
+    for message in editor.client().drain() {
+        sinks.push(("a notification".to_owned(), message.to_string()));
+    }
+    for path in super::hostile::files_below(&sandbox.pactify_home())? {
+        sinks.push((path.display().to_string(), String::from_utf8_lossy(&fs::read(&path)?).into_owned()));
+    }
+    let wire =
+        |(name, text): &(String, String)| name.ends_with("wire.log") && text.matches("tool_call_update").count() > 15;
+    assert!(sinks.iter().any(wire), "the events of the protocol are in its log");
+    for (name, text) in &sinks {
+        for piece in ["quitten", "brotmit", "walnuss", "kernen"] {
+            assert!(!text.contains(piece), "{piece:?} in {name}: {text}");
+        }
     }
     Ok(())
 }

@@ -264,7 +264,7 @@ impl Loop<'_> {
                 // Before anything is cut: half a secret is a secret that no pattern finds.
                 (Piece::Line(line), Source::Stdout) => {
                     self.muttered = None;
-                    let shown = self.host.log_wire("<", &line);
+                    let shown = self.host.log_wire_of(&*self.driver, "<", &line);
                     self.driver.on_raw(&line).unwrap_or_else(|| self.driver.on_line(&shown))
                 }
                 (Piece::Line(line), Source::Stderr) => {

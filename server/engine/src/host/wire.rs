@@ -1,4 +1,6 @@
 //! `wire.log`: what the harness said, for people who look into a failure. Bounded and redacted, never read by us.
+//! Of lines that bring a text in pieces it has the outline only ([`pactify_core::redact::outline`]): who sees all pieces of a
+//! secret sees the secret.
 
 use std::fs::File;
 use std::io::Write as _;

@@ -411,6 +411,11 @@ impl Driver for AcpDriver {
         }
     }
 
+    fn is_in_pieces(&self, line: &str) -> bool {
+        // Requests and replies are whole.
+        !matches!(wire::read(line), Some(Incoming::Request { .. } | Incoming::Reply { .. }))
+    }
+
     fn on_stderr(&mut self, line: &str) -> Vec<Step> {
         let line = display::head(line, STDERR_MAX);
         self.stderr.push(line);

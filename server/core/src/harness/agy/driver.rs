@@ -243,6 +243,11 @@ impl Driver for StreamDriver {
         }
     }
 
+    fn is_in_pieces(&self, line: &str) -> bool {
+        let event = serde_json::from_str::<Value>(line).unwrap_or_default();
+        !matches!(text(&event, "event"), "init" | "result")
+    }
+
     fn on_stderr(&mut self, line: &str) -> Vec<Step> {
         self.stderr.push(line);
         if verdict::confesses(line, self.access) {

@@ -236,6 +236,20 @@ impl Driver for ExecDriver {
         }
     }
 
+    fn is_in_pieces(&self, line: &str) -> bool {
+        let event = serde_json::from_str::<Value>(line).unwrap_or_default();
+        let whole = [
+            "thread.started",
+            "turn.started",
+            "turn.completed",
+            "turn.failed",
+            "item.started",
+            "item.completed",
+            "error",
+        ];
+        !event.get("type").and_then(Value::as_str).is_some_and(|kind| whole.contains(&kind))
+    }
+
     fn on_stderr(&mut self, line: &str) -> Vec<Step> {
         match Line::of(head(line, MESSAGE_MAX)) {
             Line::Noise => Vec::new(),
