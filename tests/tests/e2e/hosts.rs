@@ -11,8 +11,10 @@ use pactify_core::{AbsPath, Failure, FailureCode};
 use pactify_engine::journal::Journal;
 use pactify_engine::store::Store;
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, pid, use_scripted_agent};
+use pactify_tests::editor::{Editor, JOB, pid, use_scripted_agent};
+use pactify_tests::outside;
 use pactify_tests::rendezvous;
+use pactify_tests::running::Running;
 use pactify_tests::sandbox::Sandbox;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
@@ -252,12 +254,25 @@ fn a_job_that_was_outlived_is_captured_by_a_cancel_and_not_removed_or_gone_on_wi
     survived(&sandbox, &job)?;
     assert_eq!(editor.status(&job)?["state"], "finished");
 
-    for (verb, more) in [("discard", json!({})), ("resume", json!({"message": "go on"}))] {
+    for (verb, more) in [
+        ("discard", json!({})),
+        ("resume", json!({"message": "go on"})),
+        ("apply", json!({"changeSet": "any"})),
+        ("undo", json!({})),
+        ("restoreOutside", json!({})),
+    ] {
         let mut params = json!({"jobId": job});
         params.as_object_mut().context("no object")?.extend(more.as_object().cloned().unwrap_or_default());
         let refused = editor.refused(verb, &params)?;
         assert!(refused.message.contains("may still run"), "{verb}: {refused:?}");
+        let next = refused.data.context("no data")?["next"].to_string();
+        assert!(next.contains("pactify sub cancel"), "{verb}: {next}");
     }
+    let mut prune = sandbox.command(outside::program("pactify")?);
+    prune.args(["sub", "prune", &job, "--yes", "--json"]);
+    let pruned = Running::start(prune, b"")?.wait(JOB)?;
+    assert!(pruned.stdout.contains("may still run") && pruned.stdout.contains("pactify sub cancel"), "{pruned:?}");
+    assert!(sandbox.pactify_home().join("jobs").join(&job).join("tree/half.txt").exists());
 
     editor.run("cancel", &json!({"jobId": job}))?;
     assert!(rendezvous::ends(agent, Duration::from_secs(10))?, "its processes are swept");

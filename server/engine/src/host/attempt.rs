@@ -185,16 +185,8 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
     let running = match turn::start(host, turn, &Workplace::Tree(tree.clone())).await? {
         Ok(Some(running)) => running,
         // The setup command ran all the same.
-        Ok(None) => {
-            logins::abandon(host).await?;
-            watch::end(host).await?;
-            return Ok(Work::not_begun());
-        }
-        Err(failure) => {
-            logins::abandon(host).await?;
-            watch::end(host).await?;
-            return Ok(Work::failed(failure));
-        }
+        Ok(None) => return not_started(host, Work::not_begun()).await,
+        Err(failure) => return not_started(host, Work::failed(failure)).await,
     };
     let Driven { conclusion, deadline, failure, dead } = drive(host, running).await;
     let mut work = Work { deadline, failure, ..Work::of(conclusion) };
@@ -215,6 +207,15 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
     Ok(work)
 }
 
+/// What is left to do where no harness was started: a check before the launch may have run.
+async fn not_started(host: &mut Host, work: Work) -> Result<Work, HostError> {
+    if let Err(survived) = logins::abandon(host).await? {
+        return Ok(Work::failed(survived));
+    }
+    watch::end(host).await?;
+    Ok(work)
+}
+
 /// A read-only job that looks around in the person's checkout. Nothing is made there, captured from there, or removed there.
 async fn in_checkout(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
     if let Err(failure) = turn::without_tree(host).await? {
@@ -232,14 +233,14 @@ async fn in_checkout(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
     };
     let (mut work, dead) = match turn::start(host, turn, &Workplace::Checkout(checkout)).await? {
         // A check before the launch may have run.
-        Ok(None) => {
-            logins::abandon(host).await?;
-            (Work::not_begun(), None)
-        }
-        Err(failure) => {
-            logins::abandon(host).await?;
-            (Work::failed(failure), None)
-        }
+        Ok(None) => match logins::abandon(host).await? {
+            Ok(()) => (Work::not_begun(), None),
+            Err(survived) => return Ok(Work::failed(survived)),
+        },
+        Err(failure) => match logins::abandon(host).await? {
+            Ok(()) => (Work::failed(failure), None),
+            Err(survived) => return Ok(Work::failed(survived)),
+        },
         Ok(Some(running)) => {
             let Driven { conclusion, deadline, failure, dead } = drive(host, running).await;
             (Work { deadline, failure, ..Work::of(conclusion) }, Some(dead))

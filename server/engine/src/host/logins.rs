@@ -6,6 +6,7 @@ use pactify_core::Failure;
 use pactify_core::harness::{Harness, Launch, registry};
 use pactify_core::job::event::Known;
 
+use super::attempt::swept;
 use super::drive::LEFTOVERS;
 use super::{Host, HostError};
 use crate::causes::with_causes;
@@ -73,16 +74,15 @@ pub(super) async fn end(host: &mut Host, dead: VerifiedDead) -> Result<VerifiedD
     Ok(dead)
 }
 
-/// The same for a harness that was not started after all: its checks may have been.
-pub(super) async fn abandon(host: &mut Host) -> Result<(), HostError> {
-    if host.uses_logins {
-        let tree = JobTree::below_this_host(Marker::of(host.job()), None);
-        match host.away(move || tree.sweep(LEFTOVERS)).await? {
-            Ok(dead) => drop(end(host, dead).await?),
-            Err(alive) => {
-                tracing::warn!(error = with_causes(&alive), "a check of the harness lives on; its logins stay in use")
-            }
-        }
+/// The same for a harness that was not started after all: its checks may have been. What outlives them is a failure of the
+/// job like what outlives a harness.
+pub(super) async fn abandon(host: &mut Host) -> Result<Result<(), Failure>, HostError> {
+    if !host.uses_logins {
+        return Ok(Ok(()));
     }
-    Ok(())
+    let tree = JobTree::below_this_host(Marker::of(host.job()), None);
+    match host.away(move || tree.sweep(LEFTOVERS)).await? {
+        Ok(dead) => end(host, dead).await.map(|_| Ok(())),
+        Err(alive) => swept(host, Err(alive)).map(|swept| swept.map(drop)),
+    }
 }

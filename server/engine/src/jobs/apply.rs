@@ -20,7 +20,7 @@ use pactify_core::path::PathName;
 use pactify_core::protocol::{Applied, ApplyParams};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, ObjectId, RepoPath, display};
 
-use super::dispose::BUSY;
+use super::dispose::{BUSY, refuse_survived};
 use super::offer::{Chosen, Offer};
 use super::outside::refuse_unless_settled;
 use super::preview::Captured;
@@ -37,6 +37,7 @@ impl Jobs {
         let job = job_id(&params.job_id)?;
         let wish = Wish::read(params)?;
         let mut journal = self.own(&job, "apply")?;
+        refuse_survived(&journal, "apply")?;
         refuse_discarded(&job, &journal)?;
         refuse_unless_settled(&journal, params)?;
 

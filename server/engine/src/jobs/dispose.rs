@@ -282,7 +282,8 @@ pub(super) fn connect(job: &JobDir) -> Result<UnixStream, SocketError> {
     }
 }
 
-/// What may still be written to is neither removed nor gone on with.
+/// What may still be written to is neither removed nor gone on with, and what was seen of it so far neither taken nor put
+/// back: what its processes did since is not compared yet.
 pub(super) fn refuse_survived(journal: &Journal, verb: &str) -> Result<(), Failure> {
     if !journal.state().is_survived() {
         return Ok(());
@@ -290,8 +291,10 @@ pub(super) fn refuse_survived(journal: &Journal, verb: &str) -> Result<(), Failu
     let job = journal.lock().job().id();
     Err(Failure::new(
         FailureCode::WrongState,
-        format!("job {job} cannot be used for {verb}: processes of it may still run, and its tree is not captured"),
-        format!("end them, then `pactify sub cancel {job}` captures its tree"),
+        format!(
+            "job {job} cannot be used for {verb}: processes of it may still run, and what they did is not looked at"
+        ),
+        format!("end them, then `pactify sub cancel {job}` looks at it, and captures its tree"),
     ))
 }
 

@@ -12,6 +12,7 @@ use pactify_core::job::state::OutsideSeen;
 use pactify_core::protocol::{ApplyParams, RefusedChange, RestoreParams, RestoredChange, RestoredOutside};
 use pactify_core::{Failure, FailureCode, JobId};
 
+use super::dispose::refuse_survived;
 use super::{Jobs, invalid, job_id};
 use crate::fingerprint::{Verdict, Watch};
 use crate::journal::Journal;
@@ -21,6 +22,7 @@ impl Jobs {
     pub fn restore_outside(&self, params: &RestoreParams) -> Result<RestoredOutside, Failure> {
         let job = job_id(&params.job_id)?;
         let mut journal = self.own(&job, "restore")?;
+        refuse_survived(&journal, "restore")?;
         let chosen = chosen(&journal, &job, params.select.as_deref())?;
         let (spec, jobs) = (journal.spec().clone(), self.store().jobs());
         let watch = Watch::of(self.git()?, journal.lock().job(), &spec, &jobs)?;

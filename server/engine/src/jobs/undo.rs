@@ -10,7 +10,7 @@ use pactify_core::path::PathName;
 use pactify_core::protocol::{UndoParams, Undone};
 use pactify_core::{Failure, FailureCode, JobId, ObjectId, RepoPath};
 
-use super::dispose::BUSY;
+use super::dispose::{BUSY, refuse_survived};
 use super::{Jobs, job_id};
 use crate::apply::unsaved::unsaved;
 use crate::apply::{self, ApplyId, RepositoryLock};
@@ -22,6 +22,7 @@ impl Jobs {
     pub fn undo(&self, params: &UndoParams) -> Result<Undone, Failure> {
         let job = job_id(&params.job_id)?;
         let mut journal = self.own(&job, "undo")?;
+        refuse_survived(&journal, "undo")?;
         let repository = journal.spec().repository.clone();
         let lock = RepositoryLock::acquire(self.store(), &repository, BUSY)?;
         self.settle(&mut journal, &lock)?;
