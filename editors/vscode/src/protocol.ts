@@ -294,6 +294,11 @@ export interface DoctorParams {
   harness?: string;
   /** Whether each harness in use is asked to write, in a job of each access mode: that costs tokens. */
   probe?: boolean;
+  /**
+   * A folder of the repository that harnesses would work in: what lies in there is none of them. Without it, where a
+   * client has folders open, the one that jobs would start in.
+   */
+  repository?: string;
 }
 
 /** What to tell about a job that needs no more waiting. */
@@ -870,7 +875,10 @@ export interface Preview {
   totals: Totals;
   /** The files of this page; sensitive ones come first. */
   files: FileChange[];
-  /** What the capture saw and left out, one sentence each. */
+  /**
+   * What the capture saw and left out, one sentence each; before them, as long as it is so, that an apply was cut off
+   * and the checkout may hold a part of it.
+   */
   notes: string[];
   /** What changed outside the job's tree while it ran, whoever did it: worst first. */
   outside?: OutsideChange[];

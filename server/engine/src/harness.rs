@@ -20,6 +20,7 @@ use crate::process::run::Overflow;
 use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits};
 use crate::tree::Trash;
 
+use search::Apart;
 pub use search::{Found, find};
 
 /// How long a harness may take to name its version or its login.
@@ -52,9 +53,9 @@ impl Program {
 
 /// The program of `harness` in these surroundings: the person's choice, or the first one on the search path; the native
 /// program where what was found is a launcher.
-fn resolve(env: &Env, harness: &dyn Harness, settings: &HarnessSettings) -> Result<Program, Failure> {
+fn resolve(env: &Env, harness: &dyn Harness, settings: &HarnessSettings, apart: &Apart) -> Result<Program, Failure> {
     let found = match settings.chosen() {
-        Some((key, chosen)) => env.find_executable(chosen).map_err(|error| {
+        Some((key, chosen)) => apart.find_executable(env, chosen.as_ref()).map_err(|error| {
             Failure::new(
                 FailureCode::HarnessNotFound,
                 format!("[harnesses.{}] {key}: {error}", harness.name()),
@@ -64,14 +65,15 @@ fn resolve(env: &Env, harness: &dyn Harness, settings: &HarnessSettings) -> Resu
         None => harness
             .executables()
             .iter()
-            .find_map(|name| env.find_executable(name).ok())
+            .find_map(|name| apart.find_executable(env, name.as_ref()).ok())
             .ok_or_else(|| not_found(env, harness))?,
     };
     let resolved = found.as_path().canonicalize().ok().and_then(|path| AbsPath::new(path).ok()).unwrap_or(found);
-    let native = harness.native_candidates(&resolved).into_iter().find(|path| path.as_path().is_file());
+    let is_native = |path: &AbsPath| path.as_path().is_file() && (apart.is_free(path) || !apart.is_free(&resolved));
+    let native = harness.native_candidates(&resolved).into_iter().find(is_native);
     let executable = native.unwrap_or(resolved);
     let interpreter = match harness.interpreter(&executable) {
-        Some(wanted) => Some(interpreter::find(env, harness, settings, &wanted, &executable)?),
+        Some(wanted) => Some(interpreter::find(env, harness, settings, &wanted, &executable, apart)?),
         None => None,
     };
     Ok(Program { executable, interpreter })

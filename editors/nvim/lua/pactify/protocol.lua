@@ -166,6 +166,7 @@ local M = {}
 ---@class pactify.DoctorParams
 ---@field harness? string Only this harness.
 ---@field probe? boolean Whether each harness in use is asked to write, in a job of each access mode: that costs tokens.
+---@field repository? string A folder of the repository that harnesses would work in: what lies in there is none of them. Without it, where a client has folders open, the one that jobs would start in.
 
 --- What to tell about a job that needs no more waiting.
 ---@class pactify.Ending
@@ -515,7 +516,7 @@ local M = {}
 ---@field changeSet string The result's name; an apply must repeat it.
 ---@field totals pactify.Totals How much changed, over all pages.
 ---@field files pactify.FileChange[] The files of this page; sensitive ones come first.
----@field notes string[] What the capture saw and left out, one sentence each.
+---@field notes string[] What the capture saw and left out, one sentence each; before them, as long as it is so, that an apply was cut off and the checkout may hold a part of it.
 ---@field outside? pactify.OutsideChange[] What changed outside the job's tree while it ran, whoever did it: worst first.
 ---@field next? string The cursor of the next page, if there is one.
 ---@field patch? string With format `patch`: a patch that `git apply` takes.

@@ -43,6 +43,10 @@ wire! {
         /// Whether each harness in use is asked to write, in a job of each access mode: that costs tokens.
         #[serde(default)]
         pub probe: bool,
+        /// A folder of the repository that harnesses would work in: what lies in there is none of them. Without it, where a
+        /// client has folders open, the one that jobs would start in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub repository: Option<String>,
     }
 
     /// Result of `pactify.doctor`.

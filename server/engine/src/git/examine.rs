@@ -32,6 +32,25 @@ impl Git {
         Ok(Examined { repository, head })
     }
 
+    /// The repository around `folder`, where there is one with a checkout. Good to keep away from: unlike what
+    /// [`Self::examine`] gives, a job may have chosen where its checkout is.
+    pub fn around(&self, folder: &AbsPath) -> Option<RepositoryRecord> {
+        let folder = canonical(folder).ok()?;
+        self.refuse_inside_store(&folder).ok()?;
+        self.locate(&folder).ok()
+    }
+
+    /// The git directory that every checkout of the repository around `folder` shares. It names the repository's jobs, and
+    /// is known as well where no job could start: a job may have put into the configuration what [`Self::examine`] refuses.
+    ///
+    /// # Errors
+    /// [`GitError::NoRepository`] and its kin.
+    pub fn common_dir(&self, folder: &AbsPath) -> Result<AbsPath, GitError> {
+        let folder = canonical(folder)?;
+        self.refuse_inside_store(&folder)?;
+        self.ask_for_path(&folder, "--git-common-dir")
+    }
+
     fn refuse_inside_store(&self, folder: &AbsPath) -> Result<(), GitError> {
         let store = &self.surroundings.store;
         let store = canonical(store).unwrap_or_else(|_| store.clone());

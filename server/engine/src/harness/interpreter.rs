@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use pactify_core::harness::{Harness, HarnessSettings, Interpreter};
 use pactify_core::{AbsPath, Failure, FailureCode, display};
 
-use super::{Asked, Program, probe, root};
+use super::{Apart, Asked, Program, probe, root};
 use crate::env::Env;
 
 /// Where version managers keep Node.js, below the person's home; `*` is one version.
@@ -31,10 +31,11 @@ pub(super) fn find(
     settings: &HarnessSettings,
     wanted: &Interpreter,
     executable: &AbsPath,
+    apart: &Apart,
 ) -> Result<AbsPath, Failure> {
     let candidates = match &settings.interpreter {
         Some(chosen) => vec![chosen.clone()],
-        None => candidates(env, wanted, executable),
+        None => candidates(env, wanted, executable).into_iter().filter(|found| apart.is_free(found)).collect(),
     };
     let mut seen = Vec::new();
     for candidate in candidates.into_iter().take(ASKED) {
@@ -152,7 +153,8 @@ mod tests {
         fn find(&self, script: &str, chosen: Option<&AbsPath>) -> Result<AbsPath, Failure> {
             let settings = HarnessSettings { interpreter: chosen.cloned(), ..HarnessSettings::default() };
             let script = AbsPath::new(self.root.as_path().join(script)).unwrap();
-            find(&self.env, &pactify_core::harness::codex::Codex, &settings, &NODE, &script)
+            let apart = Apart::of(&self.env, None);
+            find(&self.env, &pactify_core::harness::codex::Codex, &settings, &NODE, &script, &apart)
         }
     }
 

@@ -3,7 +3,8 @@
 //! An editor that was started from a desktop has a thin `PATH`, without `~/.local/bin` and its like. The login shell is
 //! asked once for its own: with a limit on its time and its words, at home, and only what stands between two marks nobody
 //! can guess counts. Nothing is searched that a repository or a job could have written to: relative and empty entries
-//! are dropped, and so is what lies in the repository that the job is for, or in `PACTIFY_HOME`.
+//! are dropped, and so is what lies in the repository that the job is for, or in `PACTIFY_HOME` ([`Apart`]). A link that
+//! leads there is passed over as if it were not there.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ use pactify_core::{AbsPath, Failure, FailureCode};
 
 use super::{Program, resolve};
 use crate::causes::with_causes;
-use crate::env::Env;
+use crate::env::{Env, EnvError};
 use crate::process::run::Overflow;
 use crate::process::{EnvPolicy, Invocation, Limits};
 
@@ -25,6 +26,9 @@ use crate::process::{EnvPolicy, Invocation, Limits};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How much of its words is looked at, in bytes.
 const WORDS: usize = 256 * 1024;
+
+/// How many links may lead to a program, one after the other: as many as the kernel follows.
+const LINKS: usize = 40;
 
 /// A harness's program, found.
 #[derive(Clone, Debug)]
@@ -45,10 +49,10 @@ pub fn find(
     settings: &HarnessSettings,
     repository: Option<&RepositoryRecord>,
 ) -> Result<Found, Failure> {
-    let apart = apart(env, repository);
-    let own = without(env.search_path(), &apart);
+    let apart = Apart::of(env, repository);
+    let own = apart.without(env.search_path());
     let near = env.searching(&own);
-    let first = match resolve(&near, harness, settings) {
+    let first = match resolve(&near, harness, settings, &apart) {
         Ok(program) => return Ok(Found::of(program, near, env)),
         // Incompatible: its interpreter is not of a version that will do, and the login shell may know a newer one.
         Err(failure) if is_about_searching(failure.code) && !is_named_whole(settings) => failure,
@@ -56,13 +60,13 @@ pub fn find(
     };
     let Some(told) = env.login_path(ask) else { return Err(first) };
     let mut all = own;
-    for directory in without(directories(told), &apart) {
+    for directory in apart.without(directories(told)) {
         if !all.contains(&directory) {
             all.push(directory);
         }
     }
     let far = env.searching(&all);
-    let program = resolve(&far, harness, settings)?;
+    let program = resolve(&far, harness, settings, &apart)?;
     Ok(Found::of(program, far, env))
 }
 
@@ -86,23 +90,57 @@ fn is_named_whole(settings: &HarnessSettings) -> bool {
 }
 
 /// Where nothing is searched, links resolved: whose files others write.
-fn apart(env: &Env, repository: Option<&RepositoryRecord>) -> Vec<AbsPath> {
-    let mut apart = vec![env.directories().pactify_home().clone()];
-    if let Some(RepositoryRecord { worktree, git_dir, common_dir, .. }) = repository {
-        apart.extend([worktree, git_dir, common_dir].map(AbsPath::clone));
-        let is_main = common_dir.as_path().file_name() == Some(OsStr::new(".git"));
-        let main = common_dir.as_path().parent().filter(|_| is_main);
-        apart.extend(main.and_then(|main| AbsPath::new(main).ok()));
-    }
-    apart.into_iter().map(|path| real(&path)).collect()
-}
+pub(super) struct Apart(Vec<AbsPath>);
 
-fn without(directories: Vec<AbsPath>, apart: &[AbsPath]) -> Vec<AbsPath> {
-    let is_apart = |directory: &AbsPath| {
-        let real = real(directory);
-        apart.iter().any(|apart| [directory, &real].iter().any(|path| path.as_path().starts_with(apart.as_path())))
-    };
-    directories.into_iter().filter(|directory| !is_apart(directory)).collect()
+impl Apart {
+    pub(super) fn of(env: &Env, repository: Option<&RepositoryRecord>) -> Self {
+        let mut apart = vec![env.directories().pactify_home().clone()];
+        if let Some(RepositoryRecord { worktree, git_dir, common_dir, .. }) = repository {
+            apart.extend([worktree, git_dir, common_dir].map(AbsPath::clone));
+            let is_main = common_dir.as_path().file_name() == Some(OsStr::new(".git"));
+            let main = common_dir.as_path().parent().filter(|_| is_main);
+            apart.extend(main.and_then(|main| AbsPath::new(main).ok()));
+        }
+        Self(apart.into_iter().map(|path| real(&path)).collect())
+    }
+
+    /// Finds a program by its bare name, the first one that is nobody else's; one that is named by its place is the person's
+    /// choice.
+    pub(super) fn find_executable(&self, env: &Env, name: &OsStr) -> Result<AbsPath, EnvError> {
+        if Path::new(name).is_absolute() {
+            return env.find_executable(name);
+        }
+        let searched = env.search_path();
+        let mut found = searched.into_iter().map(|directory| env.searching(&[directory]).find_executable(name));
+        let own = found.find(|found| found.as_ref().is_ok_and(|found| self.is_free(found)));
+        own.unwrap_or_else(|| env.searching(&[]).find_executable(name))
+    }
+
+    /// Whether neither the program, nor any link on the way to it, lies where others write.
+    pub(super) fn is_free(&self, program: &AbsPath) -> bool {
+        let mut at = program.as_path().to_owned();
+        for _ in 0..LINKS {
+            let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else { return true };
+            let Ok(parent) = parent.canonicalize() else { return true };
+            if self.holds(&parent) || self.holds(&parent.join(name)) {
+                return false;
+            }
+            match parent.join(name).read_link() {
+                Ok(target) => at = parent.join(target),
+                Err(_) => return true,
+            }
+        }
+        false
+    }
+
+    fn without(&self, directories: Vec<AbsPath>) -> Vec<AbsPath> {
+        let is_free = |directory: &AbsPath| !self.holds(directory.as_path()) && !self.holds(real(directory).as_path());
+        directories.into_iter().filter(is_free).collect()
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        self.0.iter().any(|apart| path.starts_with(apart.as_path()))
+    }
 }
 
 fn real(path: &AbsPath) -> AbsPath {

@@ -15,6 +15,7 @@ use std::fmt::Write as _;
 use pactify_core::config::Settings;
 use pactify_core::doctor::{self, Usage, failed, ok, warning};
 use pactify_core::harness::{Harness, HarnessName, HarnessSettings};
+use pactify_core::job::RepositoryRecord;
 use pactify_core::protocol::{DebugReport, DoctorParams, Finding, Findings, HarnessList, HarnessView};
 use pactify_core::redact::Redactor;
 use pactify_core::{Failure, display};
@@ -25,6 +26,17 @@ use crate::harness::Found;
 use crate::store::Listed;
 use crate::{config, harness, host};
 
+/// Which harnesses are looked at, and how.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wanted<'a> {
+    /// Only this one.
+    harness: Option<&'a str>,
+    /// Whether those in use are asked to write.
+    live: bool,
+    /// What their programs must not lie in.
+    around: Option<&'a RepositoryRecord>,
+}
+
 impl Jobs {
     /// The harnesses of this build and what is installed.
     pub fn harnesses(&self) -> Result<HarnessList, Failure> {
@@ -34,7 +46,7 @@ impl Jobs {
             .iter()
             .map(|(harness, own)| HarnessView {
                 default: harness.name() == settings.harness,
-                ..self.look_at(&**harness, own)
+                ..self.look_at(&**harness, own, None)
             })
             .collect();
         Ok(HarnessList { harnesses })
@@ -54,7 +66,9 @@ impl Jobs {
         findings.push(check_namespaces());
         findings.push(self.check_room());
         findings.extend(self.check_home());
-        findings.extend(self.check_harnesses(&settings, params.harness.as_deref(), params.probe));
+        let around = self.around(params.repository.as_deref());
+        let wanted = Wanted { harness: params.harness.as_deref(), live: params.probe, around: around.as_ref() };
+        findings.extend(self.check_harnesses(&settings, &wanted));
         findings.sort_by_key(|finding| finding.severity);
         Ok(Findings { findings })
     }
@@ -67,7 +81,7 @@ impl Jobs {
         }
         let mut findings = vec![self.check_store(), self.check_configuration(), self.check_git(), check_namespaces()];
         let settings = config::load(self.env()).unwrap_or_default();
-        findings.extend(self.check_harnesses(&settings, None, false));
+        findings.extend(self.check_harnesses(&settings, &Wanted::default()));
         for finding in findings {
             let _ = writeln!(text, "[{:?}] {}: {} {}", finding.severity, finding.id, finding.title, finding.detail);
         }
@@ -83,12 +97,13 @@ impl Jobs {
     }
 
     /// Every harness, or one. Which of them the person uses decides how bad it is that one is not there.
-    fn check_harnesses(&self, settings: &Settings, wanted: Option<&str>, live: bool) -> Vec<Finding> {
+    fn check_harnesses(&self, settings: &Settings, wanted: &Wanted<'_>) -> Vec<Finding> {
+        let Wanted { harness: wanted, live, around } = *wanted;
         let looked: Vec<_> = settings
             .known_harnesses()
             .into_iter()
             .map(|(harness, own)| {
-                let view = self.look_at(&*harness, &own);
+                let view = self.look_at(&*harness, &own, around);
                 (harness, own, view)
             })
             .collect();
@@ -144,7 +159,12 @@ impl Jobs {
         names.collect()
     }
 
-    fn look_at(&self, harness: &dyn Harness, settings: &HarnessSettings) -> HarnessView {
+    fn look_at(
+        &self,
+        harness: &dyn Harness,
+        settings: &HarnessSettings,
+        around: Option<&RepositoryRecord>,
+    ) -> HarnessView {
         let mut view = HarnessView {
             name: harness.name().to_string(),
             default: false,
@@ -155,7 +175,7 @@ impl Jobs {
             logged_in: None,
             failure: None,
         };
-        let looked = harness::find(self.env(), harness, settings, None).and_then(|Found { program, env, .. }| {
+        let looked = harness::find(self.env(), harness, settings, around).and_then(|Found { program, env, .. }| {
             view.executable = Some(program.executable.to_string());
             view.version = harness::version(&env, harness, settings, &program)?;
             let version = view.version.as_deref();

@@ -1,11 +1,12 @@
 //! The person's logins: what jobs do with them, what is in the quarantine, and those that pactify keeps itself.
 
 use pactify_core::harness::{Harness, HarnessSettings, registry};
+use pactify_core::job::RepositoryRecord;
 use pactify_core::protocol::{LoginInUse, LoginList, LoginRestored, QuarantinedLogin};
 use pactify_core::{Failure, FailureCode};
 
-use super::Jobs;
 use super::delegate::unknown_harness;
+use super::{Jobs, local_path};
 use crate::causes::with_causes;
 use crate::harness::Found;
 use crate::logins::Logins;
@@ -46,14 +47,14 @@ impl Jobs {
     }
 
     /// Runs a harness's own login in the private home that pactify keeps for it, with the person at the terminal; returns
-    /// whether it ended well.
-    pub fn log_in(&self, name: &str) -> Result<bool, Failure> {
+    /// whether it ended well. A program that lies in the repository around `folder` is not run.
+    pub fn log_in(&self, name: &str, folder: Option<&str>) -> Result<bool, Failure> {
         self.refuse_inside_a_job()?;
         let all = config::load(self.env())?;
         let parsed = name.parse().map_err(|_| unknown_harness(name, &all))?;
         let settings = all.harness_settings(&parsed);
         let harness = registry::find(&parsed, &settings).ok_or_else(|| unknown_harness(name, &all))?;
-        let invocation = self.login_command(&*harness, &settings)?;
+        let invocation = self.login_command(&*harness, &settings, self.around(folder).as_ref())?;
         let status = invocation.attend().map_err(|error| {
             let next = format!("see that {name} runs in a terminal");
             Failure::new(FailureCode::LaunchFailed, with_causes(&error), next)
@@ -61,8 +62,19 @@ impl Jobs {
         Ok(status.success())
     }
 
-    fn login_command(&self, harness: &dyn Harness, settings: &HarnessSettings) -> Result<Invocation, Failure> {
-        let Found { program, env, .. } = harness::find(self.env(), harness, settings, None)?;
+    /// The repository around a folder, which the programs of harnesses must not lie in.
+    pub(super) fn around(&self, folder: Option<&str>) -> Option<RepositoryRecord> {
+        let folder = local_path("repository", folder?).ok()?;
+        self.git().ok()?.around(&folder)
+    }
+
+    fn login_command(
+        &self,
+        harness: &dyn Harness,
+        settings: &HarnessSettings,
+        around: Option<&RepositoryRecord>,
+    ) -> Result<Invocation, Failure> {
+        let Found { program, env, .. } = harness::find(self.env(), harness, settings, around)?;
         let version = harness::version(&env, harness, settings, &program)?;
         let Some(login) = harness.kept_login(version.as_deref()) else {
             let message =

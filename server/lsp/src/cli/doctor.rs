@@ -3,7 +3,7 @@
 use pactify_core::protocol::{DoctorParams, Severity};
 
 use super::output::{BAD, CARE, GOOD, PLAIN};
-use super::{DONE, Ended, Terminal};
+use super::{DONE, Ended, Terminal, place};
 
 /// Check everything that jobs depend on, and say what to do about it
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,11 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
-        let found = terminal.jobs.doctor(&DoctorParams { harness: self.harness, probe: self.probe })?;
+        let found = terminal.jobs.doctor(&DoctorParams {
+            harness: self.harness,
+            probe: self.probe,
+            repository: place::repository(None).ok(),
+        })?;
         let output = &terminal.output;
         if self.json {
             output.json(&found);

@@ -4,7 +4,7 @@ use pactify_core::protocol::LoginList;
 use pactify_core::{Failure, FailureCode};
 
 use super::output::{CARE, FAINT, PLAIN, STRONG};
-use super::{DONE, Ended, Terminal};
+use super::{DONE, Ended, Terminal, place};
 
 /// Log a harness in for jobs, or see to logins that could not be written back
 #[derive(Debug, clap::Args)]
@@ -79,7 +79,7 @@ impl Args {
                 return Err(Failure::new(FailureCode::InvalidParams, message, "leave --json out"));
             }
             (None, Some(harness)) => {
-                if !terminal.jobs.log_in(&harness)? {
+                if !terminal.jobs.log_in(&harness, place::repository(None).ok().as_deref())? {
                     output.note(&format!("{harness} did not end well: jobs have the login that they had"));
                     return Ok(1);
                 }

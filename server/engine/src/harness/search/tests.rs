@@ -121,6 +121,37 @@ fn a_program_that_the_repository_offers_is_never_found() {
 }
 
 #[test]
+fn a_link_that_leads_into_the_repository_is_passed_over() {
+    use std::os::unix::fs::symlink;
+
+    let machine = Machine::new();
+    let offered = machine.program("repo/bin/codex", "");
+    let local = machine.program("local/codex", "");
+    let job = machine.at("home/.pactify/jobs/j/tree");
+    fs::create_dir_all(job.as_path()).unwrap();
+    machine.program("home/.pactify/jobs/j/tree/codex", "");
+    let env = machine.env(&machine.path(&["thin", "local"]), None);
+    let thin = machine.at("thin/codex");
+    // In the repository itself, by a link of a link, by a link in there that leads out, in the tree of a job.
+    symlink(local.as_path(), machine.at("repo/bin/out").as_path()).unwrap();
+    symlink("repo/bin/codex", machine.at("again").as_path()).unwrap();
+    for leads_to in ["../repo/bin/codex", "../again", "../repo/bin/out", "../home/.pactify/jobs/j/tree/codex"] {
+        let _ = fs::remove_file(thin.as_path());
+        symlink(leads_to, thin.as_path()).unwrap();
+        // Without the guard it would be found.
+        assert_eq!(env.find_executable("codex").unwrap(), thin, "{leads_to}");
+        assert_eq!(machine.find(&env).unwrap().program.executable, local, "{leads_to}");
+    }
+    // What the person names by its place is their choice.
+    let codex = registry::built_in(&registry::default_name()).unwrap();
+    let settings = HarnessSettings { executable: Some(thin.clone()), ..HarnessSettings::default() };
+    fs::remove_file(thin.as_path()).unwrap();
+    symlink("../repo/bin/codex", thin.as_path()).unwrap();
+    let found = find(&env, &*codex, &settings, Some(&machine.repository())).unwrap();
+    assert_eq!(found.program.executable, offered);
+}
+
+#[test]
 fn a_shell_that_prints_garbage_hangs_or_fails_is_done_without() {
     let machine = Machine::new();
     machine.program("local/codex", "");

@@ -9,6 +9,10 @@ use super::{Answer, answer};
 pub(super) const NAME: &str = "pactify.doctor";
 
 pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
-    let params: DoctorParams = arguments.read(NAME)?;
+    let mut params: DoctorParams = arguments.read(NAME)?;
+    if params.repository.is_none() {
+        // Without a folder, or with several, there is no repository to keep out of.
+        params.repository = context.session().folders().await.repository(None).ok();
+    }
     answer(context.engine().work(move |jobs| jobs.doctor(&params)).await?)
 }
