@@ -444,7 +444,11 @@ pub trait Driver: Send {
         Vec::new()
     }
 
-    /// What an [`Evidence`] holds; `None` when there is no such file, or it is longer than its limit.
+    /// A line of an [`Evidence`] that is read by lines, without its line feed; `None` for one that is too long.
+    fn on_evidence_line(&mut self, _evidence: &Evidence, _line: Option<&[u8]>) {}
+
+    /// What an [`Evidence`] holds; `None` when there is no such file, or it is longer than its limit. Of one that is read by
+    /// lines all were told before, and it holds nothing more.
     fn on_evidence(&mut self, _evidence: &Evidence, _contents: Option<&[u8]>) -> Vec<Step> {
         Vec::new()
     }
@@ -507,6 +511,20 @@ pub struct Evidence {
     pub path: Vec<String>,
     /// The longest file that is read, in bytes.
     pub limit: u64,
+    /// How it is read.
+    pub reading: Reading,
+}
+
+/// How an [`Evidence`] is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// As one piece.
+    Whole,
+    /// Line by line ([`Driver::on_evidence_line`]): no more than one of them is held at a time.
+    Lines {
+        /// The longest line that is read, in bytes.
+        longest: usize,
+    },
 }
 
 /// What a launch came to.

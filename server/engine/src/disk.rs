@@ -2,7 +2,8 @@
 //!
 //! Every open is relative to a [`Dir`], follows no symbolic link, never blocks and is closed on exec; what was
 //! opened is checked before it is used: the right kind, and ours. Directories are 0700 and files 0600 from the moment
-//! they exist, whatever the umask. Nothing here knows what the files mean: jobs are [`crate::job_dir`], journals
+//! they exist, whatever the umask. A directory that a job could write to is opened as [`Dir::foreign`]: nothing below it is
+//! reached on a file system that was mounted there, which may be served by a process of the job, and never answer. Nothing here knows what the files mean: jobs are [`crate::job_dir`], journals
 //! [`crate::journal`]. The person's checkout is not reached this way; its rules are the change engine's.
 
 mod error;
@@ -12,7 +13,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use pactify_core::AbsPath;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 pub use error::{DiskError, Kind};
@@ -22,6 +23,16 @@ pub use error::{DiskError, Kind};
 pub struct Dir {
     fd: OwnedFd,
     path: AbsPath,
+    reach: Reach,
+}
+
+/// What is reached from a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// Whatever the person mounted there.
+    Mounts,
+    /// What is on the same file system: a job could have mounted something.
+    SameFileSystem,
 }
 
 /// Which file a name leads to, as far as a `stat` can tell.
@@ -60,7 +71,17 @@ impl Dir {
     pub fn open(path: &AbsPath) -> Result<Self, DiskError> {
         let fd = rustix::fs::openat(rustix::fs::CWD, path.as_path(), DIRECTORY, Mode::empty())
             .map_err(|errno| refusal(rustix::fs::CWD, path.as_path(), path.clone(), Kind::Directory, errno))?;
-        Self::checked(fd, path.clone())
+        Self::checked(fd, path.clone(), Reach::Mounts)
+    }
+
+    /// Opens a directory that a job could write to, and could put something else in the place of. What it lies in must not
+    /// be the job's.
+    pub(crate) fn foreign(path: &AbsPath) -> Result<Self, DiskError> {
+        let missing = || DiskError::Missing { path: path.clone() };
+        let (parent, name) = path.as_path().parent().zip(path.as_path().file_name()).ok_or_else(missing)?;
+        let parent = AbsPath::new(parent).map_err(|_| missing())?;
+        let parent = Self { reach: Reach::SameFileSystem, ..Self::open(&parent)? };
+        parent.dir(name.to_str().ok_or_else(missing)?)
     }
 
     /// Where it is. A rename since then is not seen here.
@@ -71,9 +92,10 @@ impl Dir {
     /// Opens a directory directly below.
     pub fn dir(&self, name: &str) -> Result<Self, DiskError> {
         let path = self.path.join(name);
-        let fd = rustix::fs::openat(&self.fd, name, DIRECTORY, Mode::empty())
+        let fd = self
+            .step(name, DIRECTORY, Mode::empty())
             .map_err(|errno| refusal(&self.fd, name, path.clone(), Kind::Directory, errno))?;
-        Self::checked(fd, path)
+        Self::checked(fd, path, self.reach)
     }
 
     /// Makes a directory below; refused when the name is taken.
@@ -106,7 +128,9 @@ impl Dir {
             Open::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
         let path = self.path.join(name);
-        let fd = rustix::fs::openat(&self.fd, name, SAFE | flags, FILE_MODE)
+        let mode = if flags.contains(OFlags::CREATE) { FILE_MODE } else { Mode::empty() };
+        let fd = self
+            .step(name, SAFE | flags, mode)
             .map_err(|errno| refusal(&self.fd, name, path.clone(), Kind::File, errno))?;
         let stat = rustix::fs::fstat(&fd).map_err(|errno| DiskError::io(path.clone(), "stat", errno))?;
         expect(&stat, Kind::File, &path)?;
@@ -183,7 +207,14 @@ impl Dir {
 
     /// What the name leads to, without following a link; `None` where there is nothing.
     pub fn lookup(&self, name: &str) -> Result<Option<Stat>, DiskError> {
-        match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let stat = match self.reach {
+            Reach::Mounts => rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW),
+            // Even a `stat` would ask the file system that is mounted there.
+            Reach::SameFileSystem => self
+                .step(name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+                .and_then(rustix::fs::fstat),
+        };
+        match stat {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(self.failure(name, "stat", errno)),
@@ -220,10 +251,17 @@ impl Dir {
             .map_err(|errno| DiskError::io(self.path.clone(), "change the mode of", errno))
     }
 
-    fn checked(fd: OwnedFd, path: AbsPath) -> Result<Self, DiskError> {
+    fn step(&self, name: &str, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+        match self.reach {
+            Reach::Mounts => rustix::fs::openat(&self.fd, name, flags, mode),
+            Reach::SameFileSystem => open_on_same(&self.fd, name, flags, mode),
+        }
+    }
+
+    fn checked(fd: OwnedFd, path: AbsPath, reach: Reach) -> Result<Self, DiskError> {
         let stat = rustix::fs::fstat(&fd).map_err(|errno| DiskError::io(path.clone(), "stat", errno))?;
         expect(&stat, Kind::Directory, &path)?;
-        Ok(Self { fd, path })
+        Ok(Self { fd, path, reach })
     }
 
     fn failure(&self, name: &str, action: &'static str, errno: Errno) -> DiskError {
@@ -249,6 +287,22 @@ impl FileId {
     }
 }
 
+/// Opens what is directly below `directory`, unless it is a link, or another file system is mounted there: that one is not
+/// even asked.
+pub(crate) fn open_on_same(
+    directory: impl AsFd,
+    name: impl rustix::path::Arg + Copy,
+    flags: OFlags,
+    mode: Mode,
+) -> rustix::io::Result<OwnedFd> {
+    let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(&directory, name, flags, mode, resolve) {
+        // A kernel before 5.6, or a container that hides the call.
+        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::openat(&directory, name, flags | OFlags::NOFOLLOW, mode),
+        opened => opened,
+    }
+}
+
 /// Refuses what is of another kind or of another user.
 fn expect(stat: &Stat, kind: Kind, path: &AbsPath) -> Result<(), DiskError> {
     let found = Kind::of(FileType::from_raw_mode(stat.st_mode));
@@ -269,6 +323,9 @@ fn refusal(
     expected: Kind,
     errno: Errno,
 ) -> DiskError {
+    if errno == Errno::XDEV {
+        return DiskError::Mounted { path };
+    }
     if matches!(
         errno,
         Errno::LOOP | Errno::NOTDIR | Errno::ISDIR | Errno::NXIO | Errno::NODEV | Errno::ACCESS | Errno::PERM

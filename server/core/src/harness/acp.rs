@@ -93,6 +93,9 @@ pub trait Dialect: Send {
         Vec::new()
     }
 
+    /// A line of one that is read by lines; `None` for one that is too long.
+    fn on_evidence_line(&mut self, _evidence: &Evidence, _line: Option<&[u8]>) {}
+
     /// What follows from one of them; `None` when it is not there, or longer than its limit.
     fn on_evidence(&mut self, _evidence: &Evidence, _contents: Option<&[u8]>) -> Vec<Finding> {
         Vec::new()

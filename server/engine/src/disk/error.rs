@@ -32,6 +32,12 @@ pub enum DiskError {
         /// What is there.
         found: Kind,
     },
+    /// Another file system is mounted there, and may be a job's; it was not asked.
+    #[error("another file system is mounted at {path}")]
+    Mounted {
+        /// Where.
+        path: AbsPath,
+    },
     /// It belongs to somebody else.
     #[error("{path} belongs to user {uid}")]
     ForeignOwner {
@@ -87,6 +93,7 @@ impl DiskError {
     pub(crate) fn from_io(path: AbsPath, action: &'static str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound => Self::Missing { path },
+            io::ErrorKind::CrossesDevices => Self::Mounted { path },
             io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => Self::Exists { path },
             _ if super::is_no_space(&source) => Self::NoSpace { path },
             _ => Self::Io { path, action, source },
@@ -128,6 +135,9 @@ impl From<DiskError> for Failure {
             DiskError::Missing { .. } => (FailureCode::StoreDamaged, "restore it, or discard the job".to_owned()),
             DiskError::Exists { .. } | DiskError::WrongKind { .. } | DiskError::TooLarge { .. } => {
                 (FailureCode::StoreDamaged, "look at what is there, and move it away".to_owned())
+            }
+            DiskError::Mounted { path } => {
+                (FailureCode::StoreDamaged, format!("unmount it (`fusermount3 -u {path}`, or `umount`)"))
             }
             DiskError::ForeignOwner { .. } => (
                 FailureCode::StoreUnavailable,

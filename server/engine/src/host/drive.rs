@@ -410,7 +410,8 @@ impl Loop<'_> {
         };
         let dead = sweep.await.unwrap_or_else(|error| Err(NotDead::Table(io::Error::other(error))));
         for wanted in self.driver.evidence() {
-            let found = evidence::read(&self.host.dir().home(), &wanted);
+            let (home, driver) = (self.host.dir().home(), &mut self.driver);
+            let found = evidence::read(&home, &wanted, &mut |line| driver.on_evidence_line(&wanted, line));
             let steps = self.driver.on_evidence(&wanted, found.as_deref());
             self.take(steps);
         }

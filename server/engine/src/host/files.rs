@@ -13,12 +13,10 @@ use pactify_core::harness::{FileAction, FileAnswer, FileRequest};
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{CheckoutRecord, TreeRecord};
 use pactify_core::job::state::JobState;
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, ResolveFlags, fchmod, fstat, mkdirat, openat, openat2, renameat, unlinkat,
-};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use crate::disk::{DIRECTORY, SAFE};
+use crate::disk::{DIRECTORY, SAFE, open_on_same};
 use crate::git::capture;
 
 /// The longest file that is handed over, in bytes: an agent gets it on one line.
@@ -160,13 +158,7 @@ fn directory_of(root: Option<Root<'_>>, path: &RepoPath, make: bool) -> Result<O
 
 /// Opens what is directly below, on the same file system.
 fn step(directory: &OwnedFd, name: &[u8], flags: OFlags) -> Result<OwnedFd, Refused> {
-    let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let opened = match openat2(directory, name, flags, Mode::empty(), resolve) {
-        // A kernel before 5.6, or a container that hides the call.
-        Err(Errno::NOSYS | Errno::PERM) => openat(directory, name, flags | OFlags::NOFOLLOW, Mode::empty()),
-        opened => opened,
-    };
-    opened.map_err(|errno| match errno {
+    open_on_same(directory, name, flags, Mode::empty()).map_err(|errno| match errno {
         // What an open of a link, a mount point, a socket or a device without a driver says.
         Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::NXIO | Errno::NODEV => Refused::NotRegular,
         errno => errno.into(),

@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, symlinkat, unlinkat};
 
 use super::turn::Workplace;
 use crate::causes::with_causes;
-use crate::disk::DIRECTORY;
+use crate::disk::{DIRECTORY, open_on_same};
 use crate::env::Env;
 use crate::process::run::{Overflow, RunError};
 use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits, Marker};
@@ -168,7 +168,7 @@ pub(crate) fn can_be_refreshed(target: &Path, kind: LinkKind) -> bool {
         }
 }
 
-/// Opens the directory of a planned path, component by component from its root, following nothing.
+/// Opens the directory of a planned path, component by component from its root, following nothing and entering no mount.
 fn directory_of(path: &AbsPath, roots: &[&AbsPath]) -> io::Result<(OwnedFd, String)> {
     let outside = || io::Error::other("the plan writes outside the job's own directories");
     let (root, below) = roots
@@ -176,13 +176,15 @@ fn directory_of(path: &AbsPath, roots: &[&AbsPath]) -> io::Result<(OwnedFd, Stri
         .find_map(|root| Some((*root, path.as_path().strip_prefix(root.as_path()).ok()?)))
         .ok_or_else(outside)?;
     let name = below.file_name().and_then(|name| name.to_str()).ok_or_else(outside)?;
-    let mut directory = openat(rustix::fs::CWD, root.as_path(), DIRECTORY, Mode::empty())?;
+    let (parent, own) = root.as_path().parent().zip(root.as_path().file_name()).ok_or_else(outside)?;
+    let parent = openat(rustix::fs::CWD, parent, DIRECTORY, Mode::empty())?;
+    let mut directory = open_on_same(&parent, own, DIRECTORY, Mode::empty())?;
     for part in below.parent().into_iter().flat_map(Path::components) {
         match rustix::fs::mkdirat(&directory, part.as_os_str(), Mode::RWXU) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
-        directory = openat(&directory, part.as_os_str(), DIRECTORY, Mode::empty())?;
+        directory = open_on_same(&directory, part.as_os_str(), DIRECTORY, Mode::empty())?;
     }
     Ok((directory, name.to_owned()))
 }

@@ -66,7 +66,7 @@ pub(super) fn remove(host: &Host) {
 }
 
 fn unlink(home: &AbsPath, name: &str) -> Result<(), DiskError> {
-    let mut dir = Dir::open(home)?;
+    let mut dir = Dir::foreign(home)?;
     let mut parts: Vec<&str> = name.split('/').collect();
     let last = parts.pop().unwrap_or_default();
     for part in parts {

@@ -1,5 +1,5 @@
 //! What a job left in its home in place of the link to a login. The job may have put anything there: nothing is followed,
-//! and nothing but a private regular file of a bounded length is read.
+//! no mount is entered, and nothing but a private regular file of a bounded length is read.
 
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -25,7 +25,7 @@ pub(super) enum Found {
 pub(super) fn find(home: &AbsPath, way: &[String], leads_to: &AbsPath, below: Option<&str>, limit: u64) -> Found {
     let looked = || -> Result<Found, DiskError> {
         let Some((name, parents)) = way.split_last() else { return Ok(Found::Nothing) };
-        let mut dir = Dir::open(home)?;
+        let mut dir = Dir::foreign(home)?;
         for parent in parents {
             dir = dir.dir(parent)?;
         }
@@ -47,6 +47,7 @@ pub(super) fn find(home: &AbsPath, way: &[String], leads_to: &AbsPath, below: Op
     looked().unwrap_or_else(|error| match error {
         DiskError::Missing { .. } => Found::Nothing,
         DiskError::WrongKind { found, .. } => Found::Odd(found.to_string()),
+        DiskError::Mounted { .. } => Found::Odd("a file system that is mounted there".to_owned()),
         DiskError::TooLarge { .. } => Found::Odd("a file that is too large for a login".to_owned()),
         other => Found::Odd(format!("something that cannot be read ({other})")),
     })

@@ -451,6 +451,10 @@ impl Driver for AcpDriver {
         self.session.as_deref().map(|session| self.dialect.evidence(session)).unwrap_or_default()
     }
 
+    fn on_evidence_line(&mut self, evidence: &Evidence, line: Option<&[u8]>) {
+        self.dialect.on_evidence_line(evidence, line);
+    }
+
     fn on_evidence(&mut self, evidence: &Evidence, contents: Option<&[u8]>) -> Vec<Step> {
         let findings = self.dialect.on_evidence(evidence, contents);
         self.findings(findings)

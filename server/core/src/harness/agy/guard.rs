@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::{Evidence, PlannedFile};
+use super::super::{Evidence, PlannedFile, Reading};
 use super::settings::COMMANDS;
 use super::utf8;
 use crate::{AbsPath, Failure};
@@ -111,7 +111,7 @@ pub(super) fn allows(tool: &str, command: Option<&str>) -> bool {
 
 /// Where the notes are.
 pub(super) fn notes() -> Evidence {
-    Evidence { path: vec![FOLDER.to_owned(), NOTES.to_owned()], limit: NOTES_MAX }
+    Evidence { path: vec![FOLDER.to_owned(), NOTES.to_owned()], limit: NOTES_MAX, reading: Reading::Whole }
 }
 
 /// What is wrong with the notes of a turn whose stream told of these tool calls; `None` where they prove that the hook

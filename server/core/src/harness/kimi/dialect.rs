@@ -3,10 +3,10 @@
 //! A turn whose provider refused ends as `end_turn`, without a word; a question to the person comes as a permission. The
 //! verdict on a turn is therefore [`super::records`]'s: without them no turn of kimi's is believed.
 
-use super::super::Evidence;
 use super::super::acp::{self, Ask, Dialect, Finding};
+use super::super::{Evidence, Reading};
 use super::config::READING;
-use super::records::{self, Offered};
+use super::records::{self, Offered, Reader};
 use super::{STATE, TESTED_VERSION};
 use crate::job::access::Access;
 use crate::{Failure, FailureCode};
@@ -14,19 +14,22 @@ use crate::{Failure, FailureCode};
 const LOG_IN: &str = "run `kimi login` in a terminal, or see to the provider's key in kimi's own config.toml; then retry \
                       the job";
 
-/// The longest `wire.jsonl` that is read, in bytes; the prompts and answers of a session are in it.
-const WIRE_MAX: u64 = 64 << 20;
+/// The longest `wire.jsonl` that is read, in bytes: the prompts and answers of all turns of a session are in it.
+const WIRE_MAX: u64 = 256 << 20;
+/// The longest line of it that is read, in bytes: as long as one that kimi may print.
+const WIRE_LINE: usize = 8 << 20;
 const STATE_MAX: u64 = 1 << 20;
 
 /// kimi, in one launch.
 #[derive(Debug)]
 pub(super) struct Kimi {
     access: Access,
+    wire: Reader,
 }
 
 impl Kimi {
     pub(super) fn new(access: Access) -> Self {
-        Self { access }
+        Self { access, wire: Reader::new(&READING) }
     }
 
     fn of_state(contents: Option<&[u8]>) -> Vec<Finding> {
@@ -41,14 +44,14 @@ impl Kimi {
         }
     }
 
-    fn of_wire(&self, contents: Option<&[u8]>) -> Vec<Finding> {
-        let Some(contents) = contents else {
+    fn of_wire(&mut self, is_there: bool) -> Vec<Finding> {
+        let wire = std::mem::replace(&mut self.wire, Reader::new(&READING)).end();
+        if !is_there {
             return match self.access {
                 Access::ReadOnly => vec![Finding::Contradiction(unverified("it left no record of its tools"))],
                 Access::Write => Vec::new(),
             };
-        };
-        let wire = records::read(contents, &READING);
+        }
         let mut findings: Vec<Finding> = wire.usage.map(Finding::Usage).into_iter().collect();
         if let Some(error) = &wire.error {
             findings.push(Finding::Contradiction(acp::provider_failure("kimi", LOG_IN, error)));
@@ -85,18 +88,23 @@ impl Dialect for Kimi {
     }
 
     fn evidence(&self, session: &str) -> Vec<Evidence> {
-        let way = |below: &[&str], limit| {
+        let way = |below: &[&str], limit, reading| {
             let start = [STATE, "sessions", "*", session];
-            Evidence { path: start.iter().chain(below).map(|&part| part.to_owned()).collect(), limit }
+            Evidence { path: start.iter().chain(below).map(|&part| part.to_owned()).collect(), limit, reading }
         };
+        let lines = Reading::Lines { longest: WIRE_LINE };
         // The second one knows more, so it is read first: the first contradiction counts.
-        vec![way(&["agents", "main", "wire.jsonl"], WIRE_MAX), way(&["state.json"], STATE_MAX)]
+        vec![way(&["agents", "main", "wire.jsonl"], WIRE_MAX, lines), way(&["state.json"], STATE_MAX, Reading::Whole)]
+    }
+
+    fn on_evidence_line(&mut self, _evidence: &Evidence, line: Option<&[u8]>) {
+        self.wire.line(line);
     }
 
     fn on_evidence(&mut self, evidence: &Evidence, contents: Option<&[u8]>) -> Vec<Finding> {
         match evidence.path.last().map(String::as_str) {
             Some("state.json") => Self::of_state(contents),
-            _ => self.of_wire(contents),
+            _ => self.of_wire(contents.is_some()),
         }
     }
 }

@@ -4,11 +4,21 @@
 //! ended and why, what was offered to the model with each request, what was used. The job may have written to them, so
 //! they are believed only where they take something back. Facts: kimi-code 2.1.0.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::Value;
 
+use crate::display;
 use crate::job::event::Usage;
+
+/// The most sets of tools that are kept, and the longest hash of one in bytes. A session that was measured has two.
+const SNAPSHOTS_MAX: usize = 1_000;
+const HASH_MAX: usize = 200;
+/// The most tools of one that are named, and how much of each name in bytes.
+const NAMED: usize = 20;
+const NAME_MAX: usize = 100;
 
 /// How the last turn ended, by `state.json`.
 pub(super) fn last_turn(state: &[u8]) -> Option<String> {
@@ -43,53 +53,108 @@ pub(super) enum Offered {
     Untold,
 }
 
-/// Reads the record of the main agent.
-pub(super) fn read(wire: &[u8], allowed: &[&str]) -> Wire {
-    let mut read = Wire::default();
-    let mut snapshots: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for line in wire.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let Ok(entry) = serde_json::from_slice::<Value>(line) else {
+/// Reads the record of the main agent, line by line. Of a line only what is needed is taken: prompts, answers and the
+/// contents of files are most of it.
+#[derive(Debug)]
+pub(super) struct Reader {
+    allowed: &'static [&'static str],
+    /// Of each set of tools, those that are not allowed.
+    snapshots: BTreeMap<String, Vec<String>>,
+    read: Wire,
+}
+
+/// What a line is about.
+#[derive(Deserialize)]
+struct Kind<'l> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Cow<'l, str>,
+}
+
+/// What an event of a turn is about.
+#[derive(Deserialize)]
+struct Happening<'l> {
+    #[serde(borrow)]
+    event: Kind<'l>,
+}
+
+impl Reader {
+    /// A reader of a record in which tools of these names may be offered.
+    pub(super) fn new(allowed: &'static [&'static str]) -> Self {
+        Self { allowed, snapshots: BTreeMap::new(), read: Wire::default() }
+    }
+
+    /// Takes a line; `None` for one that was too long.
+    pub(super) fn line(&mut self, line: Option<&[u8]>) {
+        if line.is_some_and(<[u8]>::is_empty) {
+            return;
+        }
+        let Some((line, Kind { kind })) = line.and_then(|line| Some((line, serde_json::from_slice(line).ok()?))) else {
             // A torn line may be one that names tools.
-            read.offered = Offered::Untold;
-            continue;
+            self.read.offered = Offered::Untold;
+            return;
         };
-        let text = |at: &str| entry.pointer(at).and_then(Value::as_str).unwrap_or_default();
-        match text("/type") {
+        let read = &mut self.read;
+        match &*kind {
             "turn.prompt" => (read.error, read.is_cut, read.usage) = (None, false, None),
-            "turn.ended" => {
-                let told = text("/error/message");
-                read.error = (text("/reason") == "failed").then(|| {
-                    format!("{}: {}", text("/error/code"), if told.is_empty() { "no reason given" } else { told })
-                });
+            "turn.ended" => read.error = error(&whole(line)),
+            "llm.tools_snapshot" => self.snapshot(&whole(line)),
+            "llm.request" => {
+                let request = whole(line);
+                let tools = self.snapshots.get(text(&request, "/toolsHash"));
+                note(&mut read.offered, tools);
             }
-            "llm.tools_snapshot" => {
-                snapshots.insert(text("/hash").to_owned(), names(&entry));
-            }
-            "llm.request" => note(&mut read.offered, snapshots.get(text("/toolsHash")), allowed),
-            "usage.record" => read.usage = Some(usage(&entry).plus(read.usage.unwrap_or_default())),
-            "context.append_loop_event" if text("/event/type") == "step.end" => {
-                read.is_cut = is_cut(entry.get("event").unwrap_or(&Value::Null));
+            "usage.record" => read.usage = Some(usage(&whole(line)).plus(read.usage.unwrap_or_default())),
+            "context.append_loop_event" => {
+                let is_end = serde_json::from_slice(line).is_ok_and(|Happening { event }| event.kind == "step.end");
+                if is_end {
+                    read.is_cut = is_cut(whole(line).get("event").unwrap_or(&Value::Null));
+                }
             }
             _ => {}
         }
     }
-    read
+
+    /// What it tells.
+    pub(super) fn end(self) -> Wire {
+        self.read
+    }
+
+    fn snapshot(&mut self, snapshot: &Value) {
+        let names = snapshot.get("tools").and_then(Value::as_array).into_iter().flatten();
+        let names = names.map(|tool| tool.get("name").and_then(Value::as_str).unwrap_or("?"));
+        let others = names.filter(|name| !self.allowed.contains(name));
+        let others = others.take(NAMED).map(|name| display::head(name, NAME_MAX).to_owned()).collect();
+        // A request of one that is not kept does not tell what it offered.
+        let hash = text(snapshot, "/hash");
+        if hash.len() <= HASH_MAX && self.snapshots.len() < SNAPSHOTS_MAX {
+            self.snapshots.insert(hash.to_owned(), others);
+        }
+    }
 }
 
-fn names(snapshot: &Value) -> Vec<String> {
-    let tools = snapshot.get("tools").and_then(Value::as_array).into_iter().flatten();
-    tools.map(|tool| tool.get("name").and_then(Value::as_str).unwrap_or("?").to_owned()).collect()
+fn whole(line: &[u8]) -> Value {
+    serde_json::from_slice(line).unwrap_or_default()
 }
 
-fn note(offered: &mut Offered, tools: Option<&Vec<String>>, allowed: &[&str]) {
-    let Some(tools) = tools else {
+fn text<'v>(entry: &'v Value, at: &str) -> &'v str {
+    entry.pointer(at).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Why a turn that ended failed.
+fn error(ended: &Value) -> Option<String> {
+    let told = text(ended, "/error/message");
+    (text(ended, "/reason") == "failed")
+        .then(|| format!("{}: {}", text(ended, "/error/code"), if told.is_empty() { "no reason given" } else { told }))
+}
+
+fn note(offered: &mut Offered, others: Option<&Vec<String>>) {
+    let Some(others) = others else {
         *offered = Offered::Untold;
         return;
     };
-    let others: Vec<String> = tools.iter().filter(|name| !allowed.contains(&name.as_str())).cloned().collect();
     match offered {
         Offered::Nothing if others.is_empty() => *offered = Offered::AllowedOnly,
-        Offered::Nothing | Offered::AllowedOnly if !others.is_empty() => *offered = Offered::Others(others),
+        Offered::Nothing | Offered::AllowedOnly if !others.is_empty() => *offered = Offered::Others(others.clone()),
         _ => {}
     }
 }
@@ -119,10 +184,12 @@ fn usage(entry: &Value) -> Usage {
 mod tests {
     use super::*;
 
-    const ALLOWED: [&str; 2] = ["Read", "Grep"];
+    const ALLOWED: &[&str] = &["Read", "Grep"];
 
     fn wire(lines: &[&str]) -> Wire {
-        read(lines.join("\n").as_bytes(), &ALLOWED)
+        let mut reader = Reader::new(ALLOWED);
+        lines.iter().for_each(|line| reader.line(Some(line.as_bytes())));
+        reader.end()
     }
 
     fn snapshot(hash: &str, tools: &str) -> String {
@@ -144,9 +211,28 @@ mod tests {
             (vec![&reads, of_a, "{\"type\":\"llm.requ"], Offered::Untold),
             (vec![&unnamed, of_b], Offered::Others(vec!["?".to_owned()])),
             (vec![r#"{"type":"llm.request"}"#], Offered::Untold),
+            (vec![&reads, of_a, r#"{"type":"llm.request","type":"x"}"#], Offered::Untold),
+            (vec![&reads, of_a, r#"{"n":1,"error":"x","tools":{},"event":7}"#, ""], Offered::AllowedOnly),
         ] {
             assert_eq!(wire(&lines).offered, expected, "{lines:?}");
         }
+        let mut reader = Reader::new(ALLOWED);
+        [Some(reads.as_bytes()), Some(of_a.as_bytes()), None].into_iter().for_each(|line| reader.line(line));
+        assert_eq!(reader.end().offered, Offered::Untold, "a line that is too long may name tools");
+    }
+
+    #[test]
+    fn what_is_kept_of_a_record_does_not_grow_with_it() {
+        let mut reader = Reader::new(ALLOWED);
+        for number in 0..2 * SNAPSHOTS_MAX {
+            let tools = format!(r#"{{"name":"{}"}},"#, "x".repeat(1000)).repeat(2 * NAMED);
+            let hash = if number % 2 == 0 { number.to_string() } else { "h".repeat(HASH_MAX + 1) };
+            reader.line(Some(snapshot(&hash, tools.trim_end_matches(',')).as_bytes()));
+        }
+        let kept: usize = reader.snapshots.iter().map(|(hash, names)| hash.len() + names.concat().len()).sum();
+        assert!(reader.snapshots.len() <= SNAPSHOTS_MAX && kept <= SNAPSHOTS_MAX * (HASH_MAX + NAMED * NAME_MAX));
+        reader.line(Some(br#"{"type":"llm.request","toolsHash":"none"}"#));
+        assert_eq!(reader.end().offered, Offered::Untold);
     }
 
     #[test]
