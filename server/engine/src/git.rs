@@ -31,6 +31,7 @@ pub mod objects;
 pub mod places;
 pub mod prepare;
 pub mod renames;
+pub mod residue;
 pub mod scratch;
 pub mod snapshot;
 pub mod watch;

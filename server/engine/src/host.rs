@@ -22,6 +22,7 @@ mod lines;
 mod logins;
 mod private;
 mod questions;
+mod residue;
 mod setup;
 mod slots;
 mod space;

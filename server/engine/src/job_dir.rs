@@ -27,6 +27,8 @@ pub(crate) mod names {
     pub(crate) const HOST_LOG: &str = "host.log";
     pub(crate) const WIRE_LOG: &str = "wire.log";
     pub(crate) const BASE: &str = "base";
+    pub(crate) const BEFORE_VERIFICATION: &str = "before-verification";
+    pub(crate) const RESIDUE: &str = "residue";
 }
 
 /// The longest `job.json`: a brief of the greatest length, escaped, with room for settings.

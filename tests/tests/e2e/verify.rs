@@ -117,6 +117,37 @@ fn a_result_is_verified_in_its_tree_and_what_that_writes_is_no_part_of_it() -> R
 }
 
 #[test]
+fn a_job_that_goes_on_does_not_take_what_its_verification_wrote_for_its_own() -> Result<()> {
+    let script = "test -f ../once && exit 0; touch ../once; mkdir made && echo m > made/new && echo t > touched && \
+                  ln -s nowhere link && echo o > ignored.o && echo more >> README.md && rm src/empty.h";
+    let sandbox = configured(&[script], 60)?;
+    let repository = filled(&sandbox)?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate(&job(), &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(1)), "{status:#}");
+    let tree = of_job(&sandbox, &job, "tree");
+    ensure!(tree.join("made/new").exists() && tree.join("link").is_symlink(), "it is there to be looked at");
+    std::fs::write(tree.join("touched"), "by the person\n")?;
+
+    let more = brief(&json!([write("by-the-job-too", "y\n"), {"say": "Done."}]));
+    editor.run("resume", &json!({"jobId": job, "message": more}))?;
+    let status = editor.until(&job, "finished")?;
+    let preview = editor.run("diffPreview", &json!({"jobId": job}))?;
+    let mut paths: Vec<&str> =
+        preview["files"].as_array().context("no files")?.iter().filter_map(|file| file["path"].as_str()).collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["README.md", "by-the-job", "by-the-job-too", "src/empty.h", "touched"], "{preview:#}");
+    ensure!(tree.join("ignored.o").exists(), "what git ignores is no part of any result");
+    let notices = status["notices"].to_string();
+    ensure!(notices.contains("removed what it had made: link, made/new"), "{notices}");
+    ensure!(notices.contains("somebody has touched since: touched"), "{notices}");
+    ensure!(notices.contains("of the result") && notices.contains("README.md, src/empty.h"), "{notices}");
+    ensure!(!of_job(&sandbox, &job, "residue").exists() && !of_job(&sandbox, &job, "before-verification").exists());
+    Ok(())
+}
+
+#[test]
 fn a_result_that_fails_is_told_with_the_reason_and_can_be_taken_all_the_same() -> Result<()> {
     for (commands, passed, says, exit) in [
         (&["true", "echo the reason; exit 3", "touch ../never"][..], 1, "exit code 3", json!(3)),

@@ -261,6 +261,20 @@ pub(super) fn differing(
     Ok(paths)
 }
 
+/// The files and links below `root` that are not what a tree was populated with, ignored ones apart, and the paths of the
+/// base that are gone.
+pub(super) fn standing(
+    root: &OwnedFd,
+    listing: &Listing,
+    manifest: &Manifest,
+    ignores: &Ignores,
+    included: &Included,
+) -> Result<(Vec<RepoPath>, Vec<RepoPath>), GitError> {
+    let findings = walk::Walk::new(root, listing, manifest, ignores, included).run()?;
+    let gone = findings.deleted(listing, manifest).collect();
+    Ok((findings.candidates.into_iter().map(|candidate| candidate.path).collect(), gone))
+}
+
 /// Opens the tree, if it still is the directory that was recorded.
 ///
 /// # Errors

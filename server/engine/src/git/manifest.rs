@@ -97,6 +97,23 @@ impl Fingerprint {
         }
     }
 
+    /// As it stands before a file's name in a record.
+    pub(super) fn to_words(self) -> String {
+        let Self { mode, inode, size, modified, changed } = self;
+        format!("{mode:o} {inode} {size} {modified} {changed} ")
+    }
+
+    /// A line of a record: [`Self::to_words`], a name, and a zero byte.
+    pub(super) fn parse(line: &[u8]) -> Option<(RepoPath, Self)> {
+        let mut words = line.strip_suffix(b"\0")?.splitn(6, |byte| *byte == b' ');
+        let mut word = || words.next().and_then(|word| std::str::from_utf8(word).ok());
+        let mode = u32::from_str_radix(word()?, 8).ok()?;
+        let (inode, size) = (word()?.parse().ok()?, word()?.parse().ok()?);
+        let (modified, changed) = (word()?.parse().ok()?, word()?.parse().ok()?);
+        let name = RepoPath::new(words.next()?).ok()?;
+        Some((name, Self { mode, inode, size, modified, changed }))
+    }
+
     /// Whether nothing tells the file from the one recorded here, although a careful change might not show.
     pub(super) fn resembles(&self, found: &Self) -> bool {
         *self == Self { changed: if self.changed == 0 { 0 } else { found.changed }, ..*found }
@@ -135,8 +152,7 @@ impl Manifest {
         let mut text = header.into_bytes();
         text.push(b'\n');
         for (name, file) in &self.files {
-            let Fingerprint { mode, inode, size, modified, changed } = file;
-            text.extend(format!("{mode:o} {inode} {size} {modified} {changed} ").into_bytes());
+            text.extend(file.to_words().into_bytes());
             text.extend(name.as_bytes());
             text.push(0);
         }
@@ -165,7 +181,8 @@ impl Unread {
 
     pub(super) fn read(&self) -> Result<Manifest, GitError> {
         let lines = self.lines.split_inclusive(|byte| *byte == 0);
-        let files = lines.map(|line| parse(line).ok_or_else(|| damaged(&self.path, "a line of it is cut off")));
+        let files =
+            lines.map(|line| Fingerprint::parse(line).ok_or_else(|| damaged(&self.path, "a line of it is cut off")));
         // At once: in order, as they are written, that is much quicker than one by one.
         let files = files.collect::<Result<Vec<_>, _>>()?;
         Ok(Manifest { header: self.header.clone(), files: files.into_iter().collect() })
@@ -200,16 +217,6 @@ pub(super) fn look<'p>(
         }
     }
     Ok(files)
-}
-
-fn parse(line: &[u8]) -> Option<(RepoPath, Fingerprint)> {
-    let mut words = line.strip_suffix(b"\0")?.splitn(6, |byte| *byte == b' ');
-    let mut word = || words.next().and_then(|word| std::str::from_utf8(word).ok());
-    let mode = u32::from_str_radix(word()?, 8).ok()?;
-    let (inode, size) = (word()?.parse().ok()?, word()?.parse().ok()?);
-    let (modified, changed) = (word()?.parse().ok()?, word()?.parse().ok()?);
-    let name = RepoPath::new(words.next()?).ok()?;
-    Some((name, Fingerprint { mode, inode, size, modified, changed }))
 }
 
 fn damaged(path: &AbsPath, why: impl Into<String>) -> GitError {

@@ -14,7 +14,7 @@ use pactify_core::{Failure, FailureCode};
 
 use super::drive::{Driven, LEFTOVERS, drive};
 use super::turn::{self, Turn, Workplace};
-use super::{Host, HostError, guard, leftovers, logins, private, setup, slots, verify, watch};
+use super::{Host, HostError, guard, leftovers, logins, private, residue, setup, slots, verify, watch};
 use crate::causes::with_causes;
 use crate::git::{Git, Stage};
 use crate::journal::JournalError;
@@ -105,7 +105,10 @@ pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
                     watch::end(host).await?;
                     turn::unmake(host).await?;
                 }
-                Left::Result => watch::end(host).await?,
+                Left::Result => {
+                    watch::end(host).await?;
+                    residue::end(host).await?;
+                }
                 Left::Tree(tree) => {
                     watch::end(host).await?;
                     capture(host, dead, tree, &mut work).await?;

@@ -69,7 +69,8 @@ async fn look(host: &mut Host, watch: Watch, tree: TreeRecord) -> Result<Result<
     Ok(Ok(()))
 }
 
-fn named(paths: &[RepoPath]) -> String {
+/// Paths, the first few of them by name.
+pub(super) fn named(paths: &[RepoPath]) -> String {
     let shown: Vec<String> = paths.iter().take(NAMED).map(ToString::to_string).collect();
     match paths.len().saturating_sub(NAMED) {
         0 => shown.join(", "),

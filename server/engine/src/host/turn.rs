@@ -15,7 +15,7 @@ use pactify_core::{AbsPath, Failure, FailureCode, display};
 
 use super::drive::{LEFTOVERS, Running};
 use super::launch::LaunchError;
-use super::{Host, HostError, launch, logins, private, space};
+use super::{Host, HostError, launch, logins, private, residue, space};
 use crate::causes::with_causes;
 use crate::git::{Git, Stage, Wanted, capture};
 use crate::harness;
@@ -69,7 +69,14 @@ pub(super) async fn without_tree(host: &mut Host) -> Result<Result<(), Failure>,
 pub(super) async fn tree(host: &mut Host, turn: &Turn) -> Result<Result<TreeRecord, Failure>, HostError> {
     match (turn, host.state().tree.clone()) {
         (Turn::First, _) => prepare(host).await,
-        (Turn::Further(_), Some(tree)) => take_up(host, tree).await,
+        (Turn::Further(_), Some(tree)) => {
+            let tree = match take_up(host, tree).await? {
+                Ok(tree) => tree,
+                Err(failure) => return Ok(Err(failure)),
+            };
+            residue::clear(host, &tree).await?;
+            Ok(Ok(tree))
+        }
         (Turn::Further(_), None) => {
             let next = "retry the job to have it done from the beginning";
             Ok(Err(Failure::new(FailureCode::WrongState, "the job's tree is gone", next)))

@@ -1,6 +1,7 @@
 //! Verification: whether a captured result passes the commands that the person wants it to pass.
 //!
-//! It comes after the capture, so that nothing that these commands write is ever part of the result. They run one after the
+//! It comes after the capture, so that nothing that these commands write is ever part of the result; what they leave in the
+//! tree is [`super::residue`]'s. They run one after the
 //! other in the job's tree, until one fails. Only a result is verified: not what a job left that failed or was cancelled, no
 //! tree without changes, and no read-only job. Without commands, what the repository looks like is suggested.
 
@@ -10,7 +11,7 @@ use pactify_core::job::verify::{self, Check};
 use pactify_core::{Failure, FailureCode, display};
 
 use super::command::{Command, Done, End};
-use super::{Host, HostError, command};
+use super::{Host, HostError, command, residue};
 use crate::causes::with_causes;
 use crate::git::{Git, GitError};
 
@@ -28,7 +29,16 @@ pub(super) async fn run(host: &mut Host, tree: &TreeRecord) -> Result<Result<(),
         }
         return Ok(Ok(()));
     }
+    residue::begin(host, tree).await?;
     host.record(Known::VerificationStarted)?;
+    let verified = run_each(host, tree, &wanted).await?;
+    if verified.as_ref().err().is_none_or(|failure| failure.code != FailureCode::ProcessesSurvived) {
+        residue::end(host).await?;
+    }
+    Ok(verified)
+}
+
+async fn run_each(host: &mut Host, tree: &TreeRecord, wanted: &[&Check]) -> Result<Result<(), Failure>, HostError> {
     for (index, check) in wanted.iter().enumerate() {
         let command = Command {
             item: format!("verify{}", index + 1),
