@@ -219,6 +219,24 @@ fn a_turn_without_a_single_granted_step_is_no_success() {
 }
 
 #[test]
+fn a_turn_that_was_granted_a_part_and_did_nothing_says_how_much_it_was_refused() {
+    for (answers, says) in [
+        (&["no", "no"][..], "asked for 2 permission(s), was refused them all"),
+        (&["yes", "no", "no"], "was refused 2 of the 3 permissions that it asked for"),
+    ] {
+        let mut agent = Agent::prompted(Start { permissions: Policy::Ask, ..Start::default() });
+        for (n, answer) in answers.iter().enumerate() {
+            permission(&mut agent, &json!(n));
+            agent.answer(&format!("p{}", n + 1), Some(answer));
+        }
+        agent.message("All done!");
+        agent.stop("end_turn");
+        let Verdict::Failed(failure) = agent.exit(WELL).1.verdict else { panic!("no failure") };
+        assert!(failure.message.contains(says), "{}", failure.message);
+    }
+}
+
+#[test]
 fn a_question_is_never_answered() {
     let mut agent = Agent::prompted(Start::default());
     let options = json!([{"optionId": "a", "kind": "allow_once"}, {"optionId": "b", "kind": "allow_once"},

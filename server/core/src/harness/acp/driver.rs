@@ -352,11 +352,11 @@ impl AcpDriver {
                 Verdict::Failed(contradiction.unwrap_or_else(|| failure::of_stop(agent, &reason)))
             }
             (End::Stopped(_), exit) => {
-                let refused = self.requests.refused();
+                let (granted, refused) = (self.requests.granted(), self.requests.refused());
                 let was_refused = refused > 0 && self.turn.work().succeeded == 0 && self.plan.access == Access::Write;
                 let failure = contradiction
                     .or_else(|| (!self.turn.has_answer()).then(|| failure::empty_answer(agent)))
-                    .or_else(|| was_refused.then(|| failure::all_refused(agent, refused)))
+                    .or_else(|| was_refused.then(|| failure::refused(agent, refused, granted)))
                     .or_else(|| {
                         (!is_harmless(exit)).then(|| failure::of_exit(agent, exit, true, &self.stderr.quoted()))
                     });

@@ -231,8 +231,12 @@ pub(super) fn empty_answer(agent: &str) -> Failure {
     )
 }
 
-/// A turn in which every step was refused.
-pub(super) fn all_refused(agent: &str, refused: u32) -> Failure {
+/// A turn in which nothing succeeded after it was refused what it asked for, or a part of that.
+pub(super) fn refused(agent: &str, refused: u32, granted: u32) -> Failure {
+    let how = match granted {
+        0 => format!("asked for {refused} permission(s), was refused them all"),
+        _ => format!("was refused {refused} of the {} permissions that it asked for", granted.saturating_add(refused)),
+    };
     Failure::new(
         C::HarnessFailed,
         format!("{agent} asked for {refused} permission(s), was refused them all, and nothing it tried succeeded"),

@@ -43,6 +43,7 @@ pub(super) struct Requests {
     waiting: BTreeMap<String, Waiting>,
     files: BTreeMap<u64, OpenFile>,
     asked: u32,
+    granted: u32,
     refused: u32,
     next_file: u64,
 }
@@ -73,12 +74,18 @@ impl Requests {
             waiting: BTreeMap::new(),
             files: BTreeMap::new(),
             asked: 0,
+            granted: 0,
             refused: 0,
             next_file: 1,
         }
     }
 
-    /// How many permissions were refused.
+    /// How many permissions were granted.
+    pub(super) fn granted(&self) -> u32 {
+        self.granted
+    }
+
+    /// How many permissions were refused, and writes through us.
     pub(super) fn refused(&self) -> u32 {
         self.refused
     }
@@ -145,7 +152,10 @@ impl Requests {
         let decided = match ask.decide(is_question, self.access, self.policy) {
             Answer::LeaveIt if self.waiting.len() < WAITING_MAX => None,
             Answer::LeaveIt => Some(refusal(&ask.options).map(|option| option.id.clone())),
-            Answer::Grant(option) => Some(Some(option)),
+            Answer::Grant(option) => {
+                self.granted = self.granted.saturating_add(1);
+                Some(Some(option))
+            }
             Answer::Refuse(option) => {
                 self.refused = self.refused.saturating_add(u32::from(!is_question));
                 Some(option)
@@ -172,7 +182,8 @@ impl Requests {
         let chosen = option.filter(|chosen| ask.options.iter().any(|option| option.id == *chosen));
         let no = refusal(&ask.options).map(|option| option.id.as_str());
         let is_no = chosen.is_none() || chosen == no;
-        self.refused = self.refused.saturating_add(u32::from(is_no));
+        let counter = if is_no { &mut self.refused } else { &mut self.granted };
+        *counter = counter.saturating_add(1);
         vec![Step::Send(wire::answer(&id, &outcome(chosen.or(no))))]
     }
 
