@@ -3,7 +3,7 @@
 //! What a harness does to a login when it refreshes it differs, and was measured for each: a file written in place
 //! (opencode), a file replaced by rename beside itself (codex), a link replaced by a private file (kimi, if its file were
 //! linked), a directory whose files are replaced (kimi). [`PlannedLink`] says which. [`judge`] tells a login from what is
-//! left of one. [`settle`] decides
+//! left of one, [`is_of_account`] one account from another. [`settle`] decides
 //! what becomes of one after a job. Linking, looking and writing back are the engine's work.
 
 pub mod settle;
@@ -157,6 +157,31 @@ const PLAIN_KEYS: &[&str] = &["auth_mode", "last_refresh", "scope", "token_type"
 /// Shorter texts of a login that is not understood are no secrets.
 const SECRET_MIN: usize = 16;
 
+/// Keys at which logins name the account that they are of. (opencode 1.18, measured: `accountId` beside the tokens of an OAuth
+/// login. codex: `account_id` among its `tokens`, as its public source has it. kimi 2.1, measured: none.)
+const ACCOUNT_KEYS: &[&str] = &["account_id", "accountid"];
+
+/// Whether a refreshed login is of every account that the login before it names. One that names another account there, or
+/// none any more, is not: a refresh changes tokens, not whose they are.
+pub fn is_of_account(refreshed: &[u8], before: &[u8]) -> bool {
+    let parse = |contents: &[u8]| serde_json::from_slice::<Value>(contents).ok();
+    match (parse(before), parse(refreshed)) {
+        (Some(before), Some(refreshed)) => is_of(&refreshed, &before),
+        _ => true,
+    }
+}
+
+fn is_of(refreshed: &Value, before: &Value) -> bool {
+    let Some(before) = before.as_object() else { return true };
+    before.iter().all(|(key, old)| {
+        let new = refreshed.get(key);
+        match old.as_str().filter(|_| ACCOUNT_KEYS.contains(&key.to_ascii_lowercase().as_str())) {
+            Some(account) => account.is_empty() || new.and_then(Value::as_str) == Some(account),
+            None => is_of(new.unwrap_or(&Value::Null), old),
+        }
+    })
+}
+
 /// Judges a login file in JSON: good if anything in it looks like a token, whatever else is there; a tombstone only if no
 /// text is left in it that may be one under a name that nobody knows yet.
 pub fn judge(contents: &[u8]) -> LoginWorth {
@@ -272,6 +297,29 @@ mod tests {
         found.sort();
         assert_eq!(found, ["kkk", "rrr", "t1", "t2"]);
         assert_eq!(secrets(b" \n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_refreshed_login_is_of_the_account_that_it_was_of() {
+        let codex = |account: &str| format!(r#"{{"tokens":{{"access_token":"a{account}","account_id":"{account}"}}}}"#);
+        let opencode = |more: &str| format!(r#"{{"openai":{{"type":"oauth","refresh":"r"{more}}},"x":{{"key":"k"}}}}"#);
+        for (refreshed, before, expected) in [
+            (codex("one"), codex("one").replace("aone", "older"), true),
+            (codex("two"), codex("one"), false),
+            (codex("").replace(r#","account_id":"""#, ""), codex("one"), false),
+            (codex("one"), codex("").replace(r#","account_id":"""#, ""), true),
+            (opencode(r#","accountId":"one""#), opencode(r#","accountId":"one""#), true),
+            (opencode(r#","accountId":"two""#), opencode(r#","accountId":"one""#), false),
+            (opencode(r#","accountId":7"#), opencode(r#","accountId":"one""#), false),
+            (r#"{"x":{"key":"k"}}"#.to_owned(), opencode(r#","accountId":"one""#), false),
+            (r#"{"openai":{"type":"oauth","refresh":"r"}}"#.to_owned(), opencode(""), true),
+            (r#"{"OPENAI_API_KEY":"sk-x","tokens":null}"#.to_owned(), codex("one"), false),
+            // kimi names none.
+            (r#"{"access_token":"new"}"#.to_owned(), r#"{"access_token":"old"}"#.to_owned(), true),
+            ("no JSON".to_owned(), codex("one"), true),
+        ] {
+            assert_eq!(is_of_account(refreshed.as_bytes(), before.as_bytes()), expected, "{refreshed} {before}");
+        }
     }
 
     #[test]

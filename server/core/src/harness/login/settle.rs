@@ -1,6 +1,6 @@
 //! What becomes of a login after a job: a decision from what was found to what is done.
 
-use super::LoginWorth;
+use super::{LoginWorth, is_of_account};
 
 /// What stands in a job's home in place of the link to a login, once nothing of the job runs any more. The job may have
 /// put it there.
@@ -71,6 +71,8 @@ pub enum Why {
     TheirsGone,
     /// It is not understood.
     NotUnderstood,
+    /// It is not of the account that the person's own is of, or does not say so any more.
+    OtherAccount,
 }
 
 impl Why {
@@ -80,6 +82,7 @@ impl Why {
             Self::TheirsChanged => "your own login changed meanwhile",
             Self::TheirsGone => "your own login is gone",
             Self::NotUnderstood => "it does not look like a login any more",
+            Self::OtherAccount => "it is not of the account that yours is of",
         }
     }
 }
@@ -102,6 +105,9 @@ pub fn settle(after: After<'_>, judge: impl Fn(&[u8]) -> LoginWorth) -> Settled 
             LoginWorth::Tombstone => Copied::Emptied,
             LoginWorth::Unknown => Copied::Quarantine(Why::NotUnderstood),
             LoginWorth::Good if theirs.is_none() => Copied::Quarantine(Why::TheirsGone),
+            LoginWorth::Good if theirs.is_some_and(|theirs| !is_of_account(copy, theirs)) => {
+                Copied::Quarantine(Why::OtherAccount)
+            }
             LoginWorth::Good if unchanged => Copied::WriteBack,
             LoginWorth::Good => Copied::Quarantine(Why::TheirsChanged),
         },
@@ -119,6 +125,8 @@ mod tests {
         const OLD: &[u8] = br#"{"refresh_token":"old"}"#;
         const NEW: &[u8] = br#"{"refresh_token":"new"}"#;
         const NEWER: &[u8] = br#"{"refresh_token":"newer"}"#;
+        const OURS: &[u8] = br#"{"tokens":{"refresh_token":"old","account_id":"ours"}}"#;
+        const OTHERS: &[u8] = br#"{"tokens":{"refresh_token":"new","account_id":"another"}}"#;
         const TOMBSTONE: &[u8] = br#"{"refresh_token":""}"#;
         const TORN: &[u8] = br#"{"refresh_tok"#;
         const OTHER: &[u8] = br#"{"credential":"of a version that nobody knows"}"#;
@@ -130,6 +138,7 @@ mod tests {
             // A private copy in its place.
             (Left::File(NEW), old, true, old, (Copied::WriteBack, Theirs::Intact)),
             (Left::File(OLD), old, true, old, (Copied::Intact, Theirs::Intact)),
+            (Left::File(OTHERS), Some(OURS), true, Some(OURS), (Copied::Quarantine(Why::OtherAccount), Theirs::Intact)),
             (Left::File(NEW), Some(NEWER), false, old, (Copied::Quarantine(Why::TheirsChanged), Theirs::Intact)),
             (
                 Left::File(NEW),
