@@ -34,7 +34,7 @@ use crate::job::access::{Access, Mode, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::job::event::{ExitRecord, Known, Usage};
 use crate::job::outcome::Verdict;
 use crate::permission::Policy;
-use crate::{AbsPath, Failure, JobId, RepoPath};
+use crate::{AbsPath, Failure, FailureCode, JobId, RepoPath};
 
 pub use interpreter::Interpreter;
 pub use login::{KeptLogin, LinkKind, LoginPlace, LoginWorth, PlannedLink, SeenLogins, VendorKeys};
@@ -90,6 +90,18 @@ pub trait Harness: Send + Sync {
     /// Those that a program of this version has.
     fn modes_of(&self, _version: Option<&str>) -> &'static [Access] {
         self.modes()
+    }
+
+    /// Why it has no jobs in this mode, where it has none ([`Harness::modes`]).
+    fn without_mode(&self, _access: Access) -> Failure {
+        let name = self.name();
+        Failure::new(
+            FailureCode::InvalidParams,
+            format!("nothing says how {name} is kept from writing, so it has no read-only mode"),
+            format!(
+                "say in `read-only-args` of [harnesses.{name}] by which arguments it only looks, or use another harness"
+            ),
+        )
     }
 
     /// What runs `executable`, where that is a script. Found when the job is created, like the program itself.

@@ -90,7 +90,9 @@ fn a_person_adds_an_agent_that_speaks_acp() {
     let text = "[harnesses.gemini]\ncommand = \"gemini\"\nargs = [\"--acp\"]\nprotocol = \"acp\"\nmodel = \"pro\"\n";
     for (more, modes) in [
         ("", &[Access::Write][..]),
-        ("read-only-mode = \"plan\"", &[Access::Write, Access::ReadOnly]),
+        // Among `args` may be one that lets it write.
+        ("read-only-mode = \"plan\"", &[Access::Write]),
+        ("read-only-mode = \"plan\"\nread-only-args = [\"--acp\"]", &[Access::Write, Access::ReadOnly]),
         ("read-only-args = [\"--acp\", \"--plan\"]", &[Access::Write, Access::ReadOnly]),
     ] {
         let settings = Settings::parse(&format!("{text}{more}")).unwrap();

@@ -302,14 +302,7 @@ fn refuse_mode(harness: &dyn Harness, access: Access) -> Result<(), Failure> {
     if harness.modes().contains(&access) {
         return Ok(());
     }
-    let name = harness.name();
-    Err(Failure::new(
-        FailureCode::InvalidParams,
-        format!("nothing says how {name} is kept from writing, so it has no read-only mode"),
-        format!(
-            "say in `read-only-args` of [harnesses.{name}] by which arguments it only looks, or use another harness"
-        ),
-    ))
+    Err(harness.without_mode(access))
 }
 
 /// Whether a job of this access may have the person's own configuration, and what they should know if it makes no

@@ -16,7 +16,8 @@ pub(super) fn sandbox() -> Result<Sandbox> {
     let sandbox = Sandbox::new()?;
     let program = outside::program("scripted-agent")?.display().to_string();
     let text = format!(
-        "[harnesses.scripted]\ncommand = {program:?}\nargs = [\"acp\"]\nprotocol = \"acp\"\nread-only-mode = \"look\"\n"
+        "[harnesses.scripted]\ncommand = {program:?}\nargs = [\"acp\"]\nprotocol = \"acp\"\nread-only-args = [\"acp\"]\n\
+         read-only-mode = \"look\"\n"
     );
     editor::configure(&sandbox, &text)?;
     Ok(sandbox)

@@ -2,7 +2,8 @@
 //!
 //! Nothing is known of it but what the person wrote and what it says of itself. It asks before it acts, if it is built
 //! that way; that it does is nobody's promise. So a read-only job, in which every request is refused, exists only where
-//! the person says by which arguments or in which mode the agent itself only looks.
+//! the person says by which arguments or in which mode the agent itself only looks. A mode alone says it of an agent that is
+//! started without arguments: among those of write jobs may be one that lets it write whatever its mode.
 
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +56,7 @@ impl AcpProtocol {
     }
 
     fn only_looks(&self) -> bool {
-        self.read_only_args.is_some() || self.read_only_mode.is_some()
+        self.read_only_args.is_some() || self.read_only_mode.is_some() && self.args.is_empty()
     }
 }
 
@@ -119,6 +120,22 @@ impl Harness for OwnAgent {
         UserConfig::Always
     }
 
+    fn without_mode(&self, _access: Access) -> Failure {
+        let name = &self.name;
+        let (message, next) = match self.protocol.read_only_mode {
+            None => (
+                format!("nothing says how {name} is kept from writing, so it has no read-only mode"),
+                "say in `read-only-args` or `read-only-mode` how it only looks",
+            ),
+            Some(_) => (
+                format!("nothing says that {name} only looks when it is started with `args`, whatever its mode"),
+                "say in `read-only-args` with which arguments it only looks: the same, if none of them lets it write",
+            ),
+        };
+        let next = format!("{next} ([harnesses.{name}] in the configuration file), or use another harness");
+        Failure::new(FailureCode::InvalidParams, message, next)
+    }
+
     fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
         let launch = self.launch(request, &grant.tree, &self.protocol.args)?;
         Ok(Plan::new(grant, launch))
@@ -126,13 +143,7 @@ impl Harness for OwnAgent {
 
     fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
         if !self.protocol.only_looks() {
-            let next = format!(
-                "say in `read-only-args` or `read-only-mode` how the agent only looks ([harnesses.{}] in the \
-                 configuration file)",
-                self.name
-            );
-            let message = format!("{} has no read-only mode", self.name);
-            return Err(Failure::new(FailureCode::InvalidParams, message, next));
+            return Err(self.without_mode(Access::ReadOnly));
         }
         let args = self.protocol.read_only_args.as_ref().unwrap_or(&self.protocol.args);
         let launch = self.launch(request, &grant.tree, args)?;
