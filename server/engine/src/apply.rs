@@ -146,7 +146,7 @@ fn apply_with(
         .map_err(|source| ApplyError::Checkout { path: repository.worktree.clone(), source })?;
     let unusable = |error: Errno| ApplyError::Store { path: repository.git_dir.as_path().into(), source: error.into() };
     let root = StageRoot::choose(repository, lock.store().home(), &tree).map_err(unusable)?;
-    let stage = root.create(&transaction, true, &disk).map_err(unusable)?;
+    let stage = root.create(&transaction, true, &disk).map_err(|error| root.refusal(error))?;
     let algorithm = Algorithm::of(plan.change_set().tree());
     let site = Site { tree, stage, disk, algorithm, prefix: repository.prefix.clone() };
     let intent = Intent::new(transaction, repository.clone(), &plan, root.home());

@@ -11,6 +11,7 @@ mod apply;
 mod approve;
 mod base;
 mod content;
+mod cut_off;
 mod delegate;
 mod dispose;
 mod doctor;

@@ -33,6 +33,7 @@ mod show;
 mod target;
 mod undo;
 mod watch;
+mod wording;
 
 use std::process::ExitCode;
 

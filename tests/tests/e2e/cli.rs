@@ -254,3 +254,116 @@ fn an_interrupt_asks_the_job_to_cancel_and_a_detached_one_can_be_followed() -> R
     assert_eq!((ended.code(), &told["job"]["outcome"]), (1, &json!("cancelled")), "{told:#}");
     Ok(())
 }
+
+#[test]
+fn a_job_that_sent_the_repository_elsewhere_is_found_by_its_name_and_put_back() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let sub = |arguments: &[&str]| pactify(&sandbox, &repository, arguments, "");
+    for settings in [&[("core.worktree", "/tmp")][..], &[("core.bare", "true")]] {
+        let config = repository.path().join(".git/config");
+        let configure = settings.iter().map(|(key, value)| format!("git config --file {config:?} {key} {value}"));
+        let steps = json!([{"run": configure.collect::<Vec<_>>().join("; ")}, write("a.txt", "a\n")]);
+        let ran = pactify(&sandbox, &repository, &["run"], &brief(&steps))?;
+        assert_eq!(ran.code(), 0, "{ran:?}");
+        let again = sub(&["run", "--detach"])?;
+        assert_ne!(again.code(), 0, "the danger is real: {again:?}");
+        let listed = sub(&["list"])?;
+        assert!(listed.code() == 0 && !listed.stdout.is_empty(), "{settings:?}: {listed:?}");
+        let restored = sub(&["restore", "last", "--yes"])?;
+        assert_eq!(restored.code(), 0, "{settings:?}: {restored:?}");
+        let applied = sub(&["apply", "last", "--yes"])?;
+        assert_eq!(applied.code(), 0, "{settings:?}: {applied:?}");
+        assert_eq!(sub(&["undo", "last"])?.code(), 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_stands_in_the_place_of_pactifys_own_directory_is_named() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let sub = |arguments: &[&str], input: &str| pactify(&sandbox, &repository, arguments, input);
+    let ran = sub(&["run"], &brief(&json!([write("a.txt", "a\n")])))?;
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    let place = repository.path().join(".git/pactify");
+    let elsewhere = sandbox.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere)?;
+    std::os::unix::fs::symlink(&elsewhere, &place)?;
+    let refused = sub(&["apply", "last", "--yes"], "")?;
+    assert_ne!(refused.code(), 0, "{refused:?}");
+    let place_name = place.display().to_string();
+    assert!(refused.stderr.contains(&format!("{place_name} is no directory")), "{}", refused.stderr);
+    assert!(refused.stderr.contains(&format!("see what {place_name} is, remove it")), "{}", refused.stderr);
+    assert_eq!(std::fs::read_dir(&elsewhere)?.count(), 0);
+    std::fs::remove_file(&place)?;
+    assert_eq!(sub(&["apply", "last", "--yes"], "")?.code(), 0);
+
+    // The same in the way of an undo.
+    let kept = sandbox.root().join("kept");
+    std::fs::rename(&place, &kept)?;
+    std::os::unix::fs::symlink(&kept, &place)?;
+    let refused = sub(&["undo", "last"], "")?;
+    assert!(refused.stderr.contains(&format!("{place_name} is no directory")), "{}", refused.stderr);
+    assert_eq!(repository.read("a.txt")?, "a\n");
+    Ok(())
+}
+
+#[test]
+fn an_apply_that_was_cut_off_is_told_by_whatever_shows_the_job_or_another_one_there() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let (repository, other) = (sandbox.repository("one")?, sandbox.repository("two")?);
+    repository.fill()?;
+    other.fill()?;
+    let sub = |arguments: &[&str], input: &str| pactify(&sandbox, &repository, arguments, input);
+    let task = brief(&json!([write("a.txt", "a\n")]));
+    for _ in 0..2 {
+        assert_eq!(sub(&["run"], &task)?.code(), 0);
+    }
+    assert_eq!(pactify(&sandbox, &other, &["run"], &task)?.code(), 0);
+    let listed: Value = serde_json::from_str(&sub(&["list", "--json"], "")?.stdout)?;
+    let id = |at: usize| listed["jobs"][at]["id"].as_str().context("no id").map(str::to_owned);
+    let (newer, older) = (id(0)?, id(1)?);
+    let says = |shown: &Ended| shown.stdout.contains("was cut off") || shown.stderr.contains("was cut off");
+    let told = |job: &str| -> Result<[bool; 3]> {
+        Ok([
+            says(&sub(&["show", job], "")?),
+            says(&sub(&["diff", job, "--stat"], "")?),
+            says(&sub(&["list", "--json"], "")?),
+        ])
+    };
+    assert_eq!(told(&older)?, [false; 3]);
+
+    // What a process leaves that dies in an apply.
+    let record = sandbox.pactify_home().join("applies").join(format!("{older}.1.intent"));
+    std::fs::create_dir_all(record.parent().context("no parent")?)?;
+    std::fs::write(&record, "")?;
+    for job in [&older, &newer] {
+        assert_eq!(told(job)?, [true; 3], "{job}");
+    }
+    let shown = sub(&["show", &newer], "")?.stdout;
+    assert!(shown.contains(&format!("an apply of job {older} was cut off")), "{shown}");
+    let elsewhere = pactify(&sandbox, &other, &["show", "last"], "")?;
+    assert!(!says(&elsewhere), "{elsewhere:?}");
+    std::fs::remove_file(&record)?;
+    assert_eq!(told(&older)?, [false; 3]);
+    Ok(())
+}
+
+#[test]
+fn what_was_typed_wrong_is_told_in_the_terms_in_which_it_was_typed() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let refused = pactify(&sandbox, &repository, &["run", "--read-only", "--permissions", "allow"], "Look.")?;
+    assert_eq!(refused.code(), 2, "{refused:?}");
+    assert!(refused.stderr.contains("--permissions: a read-only job is granted none"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--help") && !refused.stderr.contains("protocol"), "{}", refused.stderr);
+    Ok(())
+}

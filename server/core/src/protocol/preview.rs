@@ -47,7 +47,8 @@ wire! {
         pub totals: Totals,
         /// The files of this page; sensitive ones come first.
         pub files: Vec<FileChange>,
-        /// What the capture saw and left out, one sentence each.
+        /// What the capture saw and left out, one sentence each; before them, as long as it is so, that an apply was cut off
+        /// and the checkout may hold a part of it.
         pub notes: Vec<String>,
         /// What changed outside the job's tree while it ran, whoever did it: worst first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -71,6 +71,12 @@ pub enum ApplyError {
         /// Why.
         source: io::Error,
     },
+    /// Something else stands where the contents from before an apply are kept.
+    #[error("{} is no directory, and what an apply replaces is kept there", .path.display())]
+    PlaceTaken {
+        /// Where.
+        path: PathBuf,
+    },
     /// A record does not say what it should.
     #[error("the record {} is damaged: {why}", .path.display())]
     Damaged {
@@ -187,6 +193,10 @@ impl From<ApplyError> for Failure {
             }
             ApplyError::Exists(_) => Self::new(FailureCode::StoreBusy, message, "look at the job again, then apply"),
             ApplyError::Unavailable(error) => error.into(),
+            ApplyError::PlaceTaken { path } => {
+                let next = format!("see what {} is, remove it, and run the command again", path.display());
+                Self::new(FailureCode::StoreUnavailable, message, next)
+            }
             ApplyError::Store { .. } => Self::new(FailureCode::StoreUnavailable, message, retry),
             ApplyError::Damaged { .. } => {
                 let next = "compare the checkout with `git diff`, then move the named file away";

@@ -224,7 +224,7 @@ fn repair(
         .map_err(|source| ApplyError::Checkout { path: repository.worktree.clone(), source })?;
     let root =
         StageRoot::open(repository, lock.store().home(), intent.stage).map_err(|error| store_error(lock, error))?;
-    let stage = root.create(&intent.transaction, false, &disk).map_err(|error| store_error(lock, error))?;
+    let stage = root.create(&intent.transaction, false, &disk).map_err(|error| root.refusal(error))?;
     let algorithm = Algorithm::of(intent.change_set.tree());
     let site = Site { tree, stage, disk, algorithm, prefix: repository.prefix.clone() };
     let repaired = roll_back(&site, intent).and_then(|rolled_back| {
@@ -256,7 +256,7 @@ fn clear_orphans(lock: &RepositoryLock, records: &Records<'_>, disk: &Disk) -> R
             }
             root.remove_if_empty(disk)
         };
-        clear().map_err(|error| store_error(lock, error))?;
+        clear().map_err(|error| root.refusal(error))?;
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use rustix::io::{Errno, Result};
 use sha2::Digest as _;
 
 use super::disk::{At, Disk};
+use super::error::ApplyError;
 use super::intent::{StageHome, Transaction};
 use super::tree::{Tree, names, open_directory};
 use crate::hash::hex;
@@ -64,6 +65,16 @@ impl StageRoot {
 
     pub(super) fn home(&self) -> StageHome {
         self.home
+    }
+
+    /// What a failed step here means. Where something else stands in the place of one of its directories, that is named.
+    pub(super) fn refusal(&self, error: Errno) -> ApplyError {
+        let top = self.anchor_path.join(self.top_name());
+        let is_taken = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| !found.is_dir());
+        match [&top, &self.path()].into_iter().find(|path| is_taken(path)) {
+            Some(path) => ApplyError::PlaceTaken { path: path.clone() },
+            None => ApplyError::Store { path: self.path(), source: error.into() },
+        }
     }
 
     /// The staging directory of a transaction, which must be new when `fresh`.

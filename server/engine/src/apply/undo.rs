@@ -81,9 +81,9 @@ pub(super) fn undo_with(
     let tree = Tree::open(&repository.worktree)
         .map_err(|source| ApplyError::Checkout { path: repository.worktree.clone(), source })?;
     let root = StageRoot::open(repository, lock.store().home(), applied.stage).map_err(unusable)?;
-    let kept = root.kept(&applied.transaction).map_err(unusable)?;
+    let kept = root.kept(&applied.transaction).map_err(|error| root.refusal(error))?;
     let kept = kept.ok_or_else(|| ApplyError::NotKept(apply.clone()))?;
-    let stage = root.create(&transaction, true, &disk).map_err(unusable)?;
+    let stage = root.create(&transaction, true, &disk).map_err(|error| root.refusal(error))?;
     let algorithm = Algorithm::of(applied.change_set.tree());
     let site = Site { tree, stage, disk, algorithm, prefix: repository.prefix.clone() };
     let intent = applied.undo(transaction);

@@ -245,7 +245,7 @@ fn place(params: &DelegateParams, access: Access) -> Result<Place, Failure> {
         return Ok(Place::Tree);
     }
     if access == Access::Write {
-        let next = "say access `readOnly` (`--read-only`), or let it work in a tree of its own";
+        let next = "let it only look (`--read-only`), or let it work in a tree of its own";
         let message = "inPlace: only a read-only job may work in your checkout";
         return Err(Failure::new(FailureCode::InvalidParams, message, next));
     }
@@ -283,7 +283,7 @@ fn permissions(
         (Access::Write, asked) => match asked.unwrap_or(configured) {
             Policy::Ask if !harness.can_ask() => {
                 let message = format!("permissions: {} does not ask before it does something", harness.name());
-                let next = "say `allow`: it works in a tree of its own; or take a harness that asks";
+                let next = "let it do what it wants (`--permissions allow`): it works in a tree of its own; or take a harness that asks";
                 Err(Failure::new(FailureCode::InvalidParams, message, next))
             }
             policy => Ok(policy),

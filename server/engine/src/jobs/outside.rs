@@ -66,7 +66,9 @@ pub(super) fn refuse_unless_settled(journal: &Journal, params: &ApplyParams) -> 
     Err(Failure::new(
         FailureCode::OutsideNotConfirmed,
         format!("while job {id} ran, dangerous things changed outside its tree: {}", named.join(", ")),
-        format!("look at them with `pactify sub restore {id} --list`; put them back, or confirm them"),
+        format!(
+            "look at them with `pactify sub restore {id} --list`; put them back, or confirm them (`--confirm-outside`)"
+        ),
     ))
 }
 

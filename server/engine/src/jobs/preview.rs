@@ -19,6 +19,7 @@ use pactify_core::path::PathName;
 use pactify_core::protocol::{ExportForm, ExportParams, Exported, FileChange, Preview, PreviewFormat, PreviewParams};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, ObjectId, RepoPath, display};
 
+use super::cut_off::CutOff;
 use super::offer::{Chosen, Offer};
 use super::scene::Scene;
 use super::{Jobs, Page, invalid, job_id, page, unchanged};
@@ -75,12 +76,13 @@ impl Jobs {
             }
             PreviewFormat::Summary | PreviewFormat::Hunks => None,
         };
+        let told = CutOff::of(self.store()).told(&job, &result.spec.repository);
         Ok(Preview {
             job_id: job.to_string(),
             change_set: result.set.id.to_string(),
             totals: result.totals,
             files,
-            notes: result.set.notes.iter().map(note).collect(),
+            notes: told.into_iter().chain(result.set.notes.iter().map(note)).collect(),
             outside: result.outside.clone(),
             next: page.next,
             patch,

@@ -13,6 +13,7 @@ use pactify_core::protocol::{
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, Seq};
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::cut_off::CutOff;
 use super::{Jobs, invalid, job_id, local_path};
 use crate::journal::summary::Summary;
 use crate::journal::{Batch, Follower, Reader, Waited};
@@ -28,9 +29,10 @@ impl Jobs {
         let limit = params.limit.unwrap_or(50).clamp(1, 500) as usize;
         let repository = match &params.repository {
             None => None,
-            Some(uri) => Some(self.git()?.examine(&local_path("repository", uri)?)?.repository.common_dir),
+            Some(uri) => Some(self.git()?.common_dir(&local_path("repository", uri)?)?),
         };
         let mut after = params.cursor.as_deref().map(cursor).transpose()?;
+        let cut_off = CutOff::of(self.store());
         let mut list = JobList { jobs: Vec::new(), next: None, unreadable: Vec::new() };
         loop {
             let page = self.store().list(after.as_ref(), LOOK.min(limit.max(50)))?;
@@ -42,7 +44,8 @@ impl Jobs {
                 after = Some(listed.id().clone());
                 match listed {
                     Listed::Job { summary, seen } if wanted(&summary, seen, params.all, repository.as_ref()) => {
-                        list.jobs.push(self.why_queued(shown(&summary, seen)));
+                        let told = cut_off.told(&summary.id, &summary.repository);
+                        list.jobs.push(self.why_queued(with_notice(shown(&summary, seen), told)));
                     }
                     Listed::Job { .. } => {}
                     Listed::Newer { id, format } => list.unreadable.push(newer(&id, format)),
@@ -59,24 +62,30 @@ impl Jobs {
     /// One job, whole.
     pub fn status(&self, job: &JobId) -> Result<JobDetail, Failure> {
         let (snapshot, seen) = self.store().seen(job)?;
-        let mut detail = detail(&snapshot, seen);
-        detail.summary = self.why_queued(detail.summary);
-        Ok(detail)
+        let told = CutOff::of(self.store()).told(job, &snapshot.spec.repository);
+        Ok(self.described(&snapshot, seen, told))
+    }
+
+    fn described(&self, snapshot: &JobSnapshot, seen: SeenState, told: Option<String>) -> JobDetail {
+        let mut detail = detail(snapshot, seen);
+        detail.summary = self.why_queued(with_notice(detail.summary, told));
+        detail
     }
 
     /// What [`Self::status`] tells, as JSON. A finished job, which editors ask for again and again, is put into words
     /// once, until its journal grows.
     pub fn status_json(&self, job: &JobId) -> Result<Arc<RawValue>, Failure> {
         let (snapshot, seen) = self.store().seen(job)?;
-        if let Some(told) = snapshot.told.get() {
+        let cut_off = CutOff::of(self.store()).told(job, &snapshot.spec.repository);
+        if let (Some(told), None) = (snapshot.told.get(), &cut_off) {
             return Ok(Arc::clone(told));
         }
-        let mut detail = detail(&snapshot, seen);
-        detail.summary = self.why_queued(detail.summary);
-        let told = to_raw_value(&detail)
+        // Not of the job's own journal: it is told as long as it is so.
+        let is_of_journal = cut_off.is_none();
+        let told = to_raw_value(&self.described(&snapshot, seen, cut_off))
             .map_err(|error| Failure::internal(format!("job {job} cannot be written as JSON: {error}")))?;
         let told: Arc<RawValue> = Arc::from(told);
-        if snapshot.state.phase == Phase::Finished {
+        if is_of_journal && snapshot.state.phase == Phase::Finished {
             // Another thread may have been faster, with the same.
             let _ = snapshot.told.set(Arc::clone(&told));
         }
@@ -137,6 +146,11 @@ impl Jobs {
         }
         Ok(reader)
     }
+}
+
+fn with_notice(mut summary: JobSummary, notice: Option<String>) -> JobSummary {
+    summary.notices.extend(notice);
+    summary
 }
 
 /// A job as a bug report names it: no brief, no path.

@@ -17,6 +17,8 @@ use pactify_engine::env::Env;
 use serde::Serialize;
 use serde_json::json;
 
+use super::wording;
+
 /// How a piece of text is set off.
 pub(super) const PLAIN: Style = Style::new();
 pub(super) const STRONG: Style = Style::new().bold();
@@ -156,6 +158,7 @@ impl Output {
         if json {
             self.json(&json!({"error": ErrorData::from(failure.clone())}));
         }
+        let failure = wording::in_terminal(failure);
         self.note_styled(&[("pactify: ", BAD), (&failure.message, PLAIN)]);
         for conflict in &failure.conflicts {
             self.note_styled(&[("  ", PLAIN), (&conflict.path.path, STRONG), (": ", PLAIN), (&conflict.detail, PLAIN)]);

@@ -239,8 +239,8 @@ pub(super) fn refused(agent: &str, refused: u32, granted: u32) -> Failure {
     };
     Failure::new(
         C::HarnessFailed,
-        format!("{agent} asked for {refused} permission(s), was refused them all, and nothing it tried succeeded"),
-        "retry the job and grant what it needs, or delegate it without `ask`",
+        format!("{agent} {how}, and nothing it tried succeeded"),
+        "retry the job and grant what it needs, or let it do what it wants (`--permissions allow`)",
     )
 }
 

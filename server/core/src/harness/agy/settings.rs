@@ -21,7 +21,7 @@ pub(super) fn generate(own: &Table, access: Access) -> Result<String, Failure> {
         return Err(Failure::new(
             FailureCode::InvalidConfig,
             format!("[harnesses.agy.config] {key}: this makes an access mode what it is, and cannot be set"),
-            "remove the key; a job's access is chosen with `access`",
+            "remove the key; a job's access is chosen for the job (`--read-only`)",
         ));
     }
     let mut all: Map<String, Value> = serde_json::to_value(own)
