@@ -124,13 +124,13 @@ impl Jobs {
             if view.failure.is_some() {
                 continue;
             }
-            findings.extend(self.check_settings(&**harness, own, view, usage));
+            findings.extend(self.check_settings(&**harness, own, around, view, usage));
             findings.extend(person::check_logins(self.env(), &**harness));
             if used {
-                findings.extend(self.check_sandbox(&**harness, own));
+                findings.extend(self.check_sandbox(&**harness, own, around));
             }
             if live && used {
-                findings.extend(self.probe(&**harness, own, &view.access, &settings.network));
+                findings.extend(self.probe(&**harness, own, around, &view.access, &settings.network));
             }
         }
         if !any && wanted.is_none() {

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use pactify_core::brief::Brief;
 use pactify_core::doctor::{self, Usage};
 use pactify_core::harness::{Harness, HarnessSettings, LinkKind, LoginWorth, Places, Request, SeenLogins};
+use pactify_core::job::RepositoryRecord;
 use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
 use pactify_core::permission::Policy;
 use pactify_core::protocol::{Finding, HarnessView};
@@ -75,10 +76,11 @@ impl Jobs {
         &self,
         harness: &dyn Harness,
         settings: &HarnessSettings,
+        around: Option<&RepositoryRecord>,
         view: &HarnessView,
         usage: Usage,
     ) -> Option<Finding> {
-        let planned = self.plan_each_mode(harness, settings, view);
+        let planned = self.plan_each_mode(harness, settings, around, view);
         Some(doctor::settings(harness.name().as_str(), planned, usage))
     }
 
@@ -86,10 +88,11 @@ impl Jobs {
         &self,
         harness: &dyn Harness,
         settings: &HarnessSettings,
+        around: Option<&RepositoryRecord>,
         view: &HarnessView,
     ) -> Result<(), Failure> {
         let internal = |error: String| Failure::internal(error);
-        let Found { program, env, .. } = harness::find(self.env(), harness, settings, None)?;
+        let Found { program, env, .. } = harness::find(self.env(), harness, settings, around)?;
         let places = places(&env, harness, self.store().home());
         let person_files = host::person_files(&env, harness, false)?;
         // Whatever a job is called and told makes no difference to a plan.

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use pactify_core::doctor::{Address, Probed, failed, probe, sessions};
 use pactify_core::harness::{Harness, HarnessSettings};
+use pactify_core::job::RepositoryRecord;
 use pactify_core::job::access::Access;
 use pactify_core::job::state::SeenState;
 use pactify_core::protocol::{BriefSource, DelegateParams, Finding, JobDetail, PruneParams, view};
@@ -35,6 +36,7 @@ impl Jobs {
         &self,
         harness: &dyn Harness,
         settings: &HarnessSettings,
+        around: Option<&RepositoryRecord>,
         modes: &[Access],
         target: &Address,
     ) -> Vec<Finding> {
@@ -42,7 +44,7 @@ impl Jobs {
         let mut findings = self.probe_access(harness, modes);
         let stayed = before.map(|before| person::sessions(self.env(), harness) == Some(before));
         findings.push(sessions(harness.name().as_str(), stayed));
-        findings.extend(self.probe_network(harness, settings, target));
+        findings.extend(self.probe_network(harness, settings, around, target));
         findings
     }
 

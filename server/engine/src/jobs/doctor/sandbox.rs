@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pactify_core::doctor::{self, Address, Reach, failed};
 use pactify_core::harness::{Confined, Harness, HarnessSettings};
+use pactify_core::job::RepositoryRecord;
 use pactify_core::protocol::Finding;
 use pactify_core::{AbsPath, Failure};
 
@@ -21,11 +22,16 @@ const CONNECTING: Duration = Duration::from_secs(20);
 
 impl Jobs {
     /// Whether a command runs in the sandbox, as is looked before each job.
-    pub(super) fn check_sandbox(&self, harness: &dyn Harness, settings: &HarnessSettings) -> Option<Finding> {
+    pub(super) fn check_sandbox(
+        &self,
+        harness: &dyn Harness,
+        settings: &HarnessSettings,
+        around: Option<&RepositoryRecord>,
+    ) -> Option<Finding> {
         // One mode stands for all: what keeps the one from working keeps the others.
         let confined = harness.modes().iter().find_map(|&access| harness.confined(settings, access))?;
         let name = harness.name();
-        Some(match self.runs_confined(harness, settings, &confined, &["true"]) {
+        Some(match self.runs_confined(harness, settings, around, &confined, &["true"]) {
             Ok(works) => doctor::sandbox(name.as_str(), &confined, works),
             Err(failure) => failed(&format!("sandbox.{name}"), &failure),
         })
@@ -35,10 +41,11 @@ impl Jobs {
         &self,
         harness: &dyn Harness,
         settings: &HarnessSettings,
+        around: Option<&RepositoryRecord>,
         confined: &Confined,
         command: &[&str],
     ) -> Result<bool, Failure> {
-        let Found { program, env, .. } = harness::find(self.env(), harness, settings, None)?;
+        let Found { program, env, .. } = harness::find(self.env(), harness, settings, around)?;
         let arguments: Vec<&str> = confined.args.iter().map(String::as_str).chain(command.iter().copied()).collect();
         harness::run_confined(&env, harness, settings, &program, &arguments)
     }
@@ -47,6 +54,7 @@ impl Jobs {
         &self,
         harness: &dyn Harness,
         settings: &HarnessSettings,
+        around: Option<&RepositoryRecord>,
         target: &Address,
     ) -> Vec<Finding> {
         let name = harness.name();
@@ -64,7 +72,8 @@ impl Jobs {
         let command = [shown.as_str(), "-c", CONNECT, "connect", target.host(), &port];
         let is_reached = self.reaches(&shell, &command[1..]);
         let tried = modes.into_iter().map(|(access, confined)| {
-            let tried = is_reached.then(|| self.runs_confined(harness, settings, &confined, &command)).transpose();
+            let tried =
+                is_reached.then(|| self.runs_confined(harness, settings, around, &confined, &command)).transpose();
             let reach = match tried {
                 Ok(None) => Reach::Unknown,
                 Ok(Some(true)) => Reach::Reached,
