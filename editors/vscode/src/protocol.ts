@@ -966,6 +966,20 @@ export interface ResumeParams {
   message: string;
 }
 
+/** Argument of `pactify.retry`. */
+export interface RetryParams {
+  /** The job. */
+  jobId: string;
+  /**
+   * Another harness than the job had. A model that the job asked for is that of its harness, and is not asked for then.
+   */
+  harness?: string;
+  /** The model to ask for; the job's own when absent. */
+  model?: string;
+  /** As for `pactify.delegate`. A job that had the person's own configuration has it again, with the same harness. */
+  withUserConfig?: boolean;
+}
+
 /** What a person is told: the phase, or that its host is gone. */
 export type SeenState =
   | "queued"
@@ -1170,7 +1184,7 @@ export interface Requests {
   "pactify/job/answer": { params: AnswerParams; result: JobMoved };
   "pactify/job/discard": { params: JobParams; result: JobMoved };
   "pactify/job/resume": { params: ResumeParams; result: JobMoved };
-  "pactify/job/retry": { params: JobParams; result: Delegated };
+  "pactify/job/retry": { params: RetryParams; result: Delegated };
   "pactify/job/openWorktree": { params: JobParams; result: Worktree };
   "pactify/job/export": { params: ExportParams; result: Exported };
   "pactify/job/approve": { params: ApproveParams; result: Approved };

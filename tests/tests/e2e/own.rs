@@ -33,6 +33,29 @@ fn finished(editor: &mut Editor, brief: &str, more: &Value) -> Result<Value> {
 }
 
 #[test]
+fn a_retry_with_another_harness_is_a_job_of_that_one() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    let say = |word: &str| format!("command = \"sh\"\nargs = [\"-c\", \"echo {word}; echo {word} > {word}.txt\"]\n");
+    let keys = format!("[harnesses.one]\n{}[harnesses.two]\n{}", say("one"), say("two"));
+    configure(&sandbox, &format!("[defaults]\nharness = \"one\"\n{keys}"))?;
+    let repository = filled(&sandbox)?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let first = editor.delegate("Say it.", &json!({}))?;
+    editor.until(&first, "finished")?;
+
+    let unknown = editor.refused("retry", &json!({"jobId": first, "harness": "nobody"}))?;
+    assert!(unknown.message.contains("nobody"), "{unknown:?}");
+    for (params, harness) in [(json!({"jobId": first}), "one"), (json!({"jobId": first, "harness": "two"}), "two")] {
+        let delegated = editor.run("retry", &params)?;
+        let job = delegated["jobId"].as_str().context("no job")?.to_owned();
+        let status = editor.until(&job, "finished")?;
+        assert_eq!((&status["harness"], &status["brief"]), (&json!(harness), &json!("Say it.")), "{status:#}");
+        assert_eq!(status["finalMessage"], harness);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_program_of_ones_own_is_listed_delegated_to_and_its_result_applied() -> Result<()> {
     let mut sandbox = Sandbox::new()?;
     sandbox.set("LANG", "de_DE.UTF-8");

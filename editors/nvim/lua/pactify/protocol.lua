@@ -566,6 +566,13 @@ local M = {}
 ---@field jobId string The job: finished, and not discarded.
 ---@field message string What its session is told.
 
+--- Argument of `pactify.retry`.
+---@class pactify.RetryParams
+---@field jobId string The job.
+---@field harness? string Another harness than the job had. A model that the job asked for is that of its harness, and is not asked for then.
+---@field model? string The model to ask for; the job's own when absent.
+---@field withUserConfig? boolean As for `pactify.delegate`. A job that had the person's own configuration has it again, with the same harness.
+
 --- What a person is told: the phase, or that its host is gone.
 ---@alias pactify.SeenState
 ---| 'queued'

@@ -30,7 +30,7 @@ pub const ALL: &[Command] = &[
     command("pactify.answer", "pactify/job/answer", "AnswerParams", &["JobMoved"]),
     command("pactify.discard", "pactify/job/discard", "JobParams", &["JobMoved"]),
     command("pactify.resume", "pactify/job/resume", "ResumeParams", &["JobMoved"]),
-    command("pactify.retry", "pactify/job/retry", "JobParams", &["Delegated"]),
+    command("pactify.retry", "pactify/job/retry", "RetryParams", &["Delegated"]),
     command("pactify.openWorktree", "pactify/job/openWorktree", "JobParams", &["Worktree"]),
     command("pactify.export", "pactify/job/export", "ExportParams", &["Exported"]),
     command("pactify.approve", "pactify/job/approve", "ApproveParams", &["Approved"]),

@@ -66,6 +66,21 @@ wire! {
         pub notices: Vec<String>,
     }
 
+    /// Argument of `pactify.retry`.
+    pub struct RetryParams {
+        /// The job.
+        pub job_id: String,
+        /// Another harness than the job had. A model that the job asked for is that of its harness, and is not asked for then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub harness: Option<String>,
+        /// The model to ask for; the job's own when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub model: Option<String>,
+        /// As for `pactify.delegate`. A job that had the person's own configuration has it again, with the same harness.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub with_user_config: Option<bool>,
+    }
+
     /// Argument of `pactify.resume`.
     pub struct ResumeParams {
         /// The job: finished, and not discarded.

@@ -5,24 +5,36 @@
 
 use pactify_core::brief::Brief;
 use pactify_core::config::Settings;
-use pactify_core::harness::{Harness, UserConfig, registry};
+use pactify_core::harness::{Harness, HarnessName, UserConfig, registry};
 use pactify_core::job::access::Access;
 use pactify_core::job::setup::Setup;
 use pactify_core::job::state::SeenState;
 use pactify_core::job::verify::{Check, Source};
 use pactify_core::job::{BaseKind, JobSpec, Limits, Place, RepositoryRecord, SPEC_FORMAT};
 use pactify_core::permission::Policy;
-use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, view};
+use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, RetryParams, view};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId};
 
 use super::base::{self, UnsavedText};
-use super::{Jobs, invalid, local_path};
+use super::{Jobs, invalid, job_id, local_path};
 use crate::config;
 use crate::git::{Examined, Snapshot};
 use crate::harness::{self, Found, Program};
 use crate::host::{self, Errand};
 use crate::process::Marker;
 use crate::store::Draft;
+
+/// What of an older job is asked for again.
+fn with_harness(old: JobSpec, params: &RetryParams) -> Result<JobSpec, Failure> {
+    let asked = params.harness.as_deref().map(str::parse::<HarnessName>).transpose();
+    let asked = asked.map_err(|error| invalid(format!("{error}")))?;
+    let named = params.model.clone().filter(|model| !model.is_empty());
+    Ok(match asked.filter(|asked| *asked != old.harness) {
+        // Its model and its configuration are of the other one.
+        Some(harness) => JobSpec { harness, model: named, with_user_config: false, ..old },
+        None => JobSpec { model: named.or(old.model), ..old },
+    })
+}
 
 impl Jobs {
     /// Creates a job and starts its host. `params.brief` must be text: front ends read documents.
@@ -98,23 +110,18 @@ impl Jobs {
     }
 
     /// A new job from the brief and settings of an older one, from what the repository, the checkout and the editor hold
-    /// now. `unsaved` as in [`Self::delegate`]. It has the person's own configuration of the harness if the older one had, or
-    /// `with_user_config` says so.
-    pub fn retry(
-        &self,
-        job: &JobId,
-        unsaved: Option<&[UnsavedText]>,
-        with_user_config: bool,
-    ) -> Result<Delegated, Failure> {
+    /// now; with another harness if one is named. `unsaved` as in [`Self::delegate`].
+    pub fn retry(&self, params: &RetryParams, unsaved: Option<&[UnsavedText]>) -> Result<Delegated, Failure> {
         self.refuse_inside_a_job()?;
-        let old = self.store().job(job)?.spec()?;
+        let old = self.store().job(&job_id(&params.job_id)?)?.spec()?;
+        let old = with_harness(old, params)?;
         base::refuse(old.base.kind, old.isolation, unsaved.is_some())?;
         let all = config::load(self.env())?;
         let settings = all.harness_settings(&old.harness);
         let harness =
             registry::find(&old.harness, &settings).ok_or_else(|| unknown_harness(old.harness.as_str(), &all))?;
         refuse_mode(&*harness, old.access)?;
-        let with_user_config = with_user_config || old.with_user_config;
+        let with_user_config = params.with_user_config.unwrap_or(old.with_user_config);
         let of_configuration = user_config(&*harness, old.access, with_user_config)?;
         let asked = (old.access == Access::Write).then_some(old.permissions);
         let permissions = permissions(&*harness, old.access, asked, all.permissions)?;

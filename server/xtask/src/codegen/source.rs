@@ -59,7 +59,7 @@ fn schemas() -> Map<String, Value> {
         Worktree HarnessList Findings DebugReport JobEventParams JobChangedParams ErrorData);
     let taken = definitions!(SchemaSettings::draft2020_12().for_deserialize(),
         AnswerParams ApproveParams DelegateParams StatusParams EventsParams PreviewParams ContentParams ApplyParams UndoParams
-        RestoreParams JobParams ResumeParams
+        RestoreParams JobParams RetryParams ResumeParams
         ExportParams DoctorParams ClientOptions);
     let mut all = taken;
     all.extend(sent);

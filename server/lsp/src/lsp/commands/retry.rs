@@ -1,20 +1,20 @@
 //! `pactify.retry`: a new job from the brief of an older one.
 
-use pactify_core::protocol::JobParams;
+use pactify_core::protocol::RetryParams;
 
 use super::super::arguments::Arguments;
 use super::super::context::Context;
-use super::{Answer, answer, job_id};
+use super::{Answer, answer};
 
 pub(super) const NAME: &str = "pactify.retry";
 
 pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
-    let job = job_id(&arguments.read::<JobParams>(NAME)?.job_id)?;
+    let params = arguments.read::<RetryParams>(NAME)?;
     context.session().unsaved_published().await?;
     let unsaved = context.session().unsaved_texts().await;
     let session = context.session().clone();
     let work = context.engine().work(move |jobs| {
-        let delegated = jobs.retry(&job, Some(&unsaved), false)?;
+        let delegated = jobs.retry(&params, Some(&unsaved))?;
         if let Ok(job) = delegated.job_id.parse() {
             session.created(job);
         }
