@@ -42,6 +42,7 @@ fn what_people_and_scripts_type_is_understood() {
         "pactify sub approve --brief task.md --deny",
         "pactify sub cancel last",
         "pactify sub retry last --detach",
+        "pactify sub retry last --harness kimi --model k2 --with-user-config",
         "pactify sub export last --branch",
         "pactify sub export last --branch name",
         "pactify sub harnesses --json",
