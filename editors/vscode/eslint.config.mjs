@@ -14,4 +14,17 @@ export default defineConfig(
       "no-console": "error",
     },
   },
+  {
+    // What say.ts does for all texts.
+    ignores: ["src/say.ts"],
+    rules: {
+      "no-restricted-syntax": [
+        "error",
+        {
+          selector: "MemberExpression[property.name=/^(show(Information|Warning|Error)Message|showInputBox|withProgress)$/]",
+          message: "VS Code makes links of such texts, and an agent may have written them: use say.ts.",
+        },
+      ],
+    },
+  },
 );

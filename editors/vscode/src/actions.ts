@@ -8,8 +8,9 @@ import { hasChanges, hasResult, isApplied, isOver, isWaiting, type Jobs } from "
 import type { DiffLenses, Place } from "./lenses";
 import { MOST_AT_ONCE, open, openConflict, openFile } from "./preview";
 import { approving, shown } from "./problem";
-import type { ExportForm, JobSummary } from "./protocol";
+import type { JobSummary, PathName } from "./protocol";
 import type { Results } from "./results";
+import * as say from "./say";
 import type { Server } from "./server";
 import { extent, files, isSpecial, name, sentence, titled } from "./words";
 
@@ -29,7 +30,6 @@ export class Actions {
     private readonly results: Results,
     private readonly lenses: DiffLenses,
     private readonly delegation: Delegation,
-    private readonly follow: (jobId: string) => void,
   ) {}
 
   private readonly isChecked = (job: JobSummary): boolean => this.results.selection(job).select.length > 0;
@@ -56,8 +56,8 @@ export class Actions {
     if (chosen === undefined) return;
     // What the view shows may be a moment old.
     const job = this.jobs.seen(chosen.id) ?? chosen;
-    const compare = async (path: string): Promise<void> =>
-      openConflict(job, (await this.results.preview(job)).changeSet, { path });
+    const compare = async (path: PathName): Promise<void> =>
+      openConflict(job, (await this.results.preview(job)).changeSet, path);
     await shown(() => run(job, given?.applyId), compare);
   }
 
@@ -66,8 +66,8 @@ export class Actions {
     const job = await this.jobs.get(jobId);
     if (job.ending === undefined) return;
     const { tone, what, next } = job.ending;
-    const show = tone === "bad" ? vscode.window.showErrorMessage : vscode.window.showInformationMessage;
-    const answer = await show(`${titled(job)}: ${what}. ${sentence(next)}`, ...(hasChanges(job) ? ["Preview"] : []));
+    const show = tone === "bad" ? say.error : say.info;
+    const answer = await show(`${titled(job)}: ${what}. ${sentence(next)}`, hasChanges(job) ? ["Preview"] : []);
     if (answer !== undefined) await this.preview(job);
   }
 
@@ -75,20 +75,16 @@ export class Actions {
     await openFile(job, (await this.results.preview(job)).changeSet, file, part?.newStart);
   }
 
-  /** Takes the part at the cursor, or the one given. */
-  async applyHunk(given?: Place): Promise<void> {
-    const { job, file, part } = await this.place(given);
+  /** Takes the part at the cursor, or the one given; or all of its file. */
+  async applyHunk(given?: Place, isWhole = false): Promise<void> {
+    const { job, file, ...place } = await this.place(given);
+    const part = isWhole ? undefined : place.part;
     const what = part === undefined ? file.path : `${extent(part)} of ${file.path}`;
     if (part?.accepted === true) throw new Error(`${what} of “${job.title}” is applied already`);
     const detail = "It acts by itself once it is in your checkout, or is a link.";
-    if (isSpecial(file) && !(await confirmed(`Apply ${what} of “${job.title}”?`, detail, "Apply"))) return;
+    if (isSpecial(file) && !(await say.warn(`Apply ${what} of “${job.title}”?`, ["Apply"], [detail]))) return;
     const select = [{ ...name(file), ...(part && { groups: [part.id] }) }];
     if (await write(this.server, job, await this.results.preview(job), { select })) await this.moved(job);
-  }
-
-  async applyFile(given?: Place): Promise<void> {
-    const { job, file } = await this.place(given);
-    await this.applyHunk({ job, file });
   }
 
   async reviewed(given?: Place): Promise<void> {
@@ -119,7 +115,7 @@ export class Actions {
     this.seen.set(job.id, changes.changeSet);
     const more = changes.files.length - MOST_AT_ONCE;
     const text = remarks(job, changes) + (more > 0 ? ` ${files(more)} more are in the jobs view.` : "");
-    const answer = await vscode.window.showInformationMessage(text, ...(hasResult(job) ? ["Apply…"] : []));
+    const answer = await say.info(text, hasResult(job) ? ["Apply…"] : []);
     if (answer !== undefined) await this.apply(job);
   }
 
@@ -139,7 +135,7 @@ export class Actions {
     const params = { jobId: job.id, ...(applyId === undefined ? {} : { applyId }) };
     const { restored } = await this.server.request("pactify/job/undo", params);
     await this.moved(job);
-    void vscode.window.showInformationMessage(`“${job.title}” was undone: ${files(restored.length)} are as before.`);
+    void say.info(`“${job.title}” was undone: ${files(restored.length)} are as before.`);
   }
 
   /** Asks what the agent asks. What an answer means comes before what the agent calls it. */
@@ -153,16 +149,16 @@ export class Actions {
   }
 
   private async resume({ id, title }: JobSummary, prompt = "What should the agent do next?", before = ""): Promise<void> {
-    const text = await vscode.window.showInputBox({ title: `Resume “${title}”`, prompt, ignoreFocusOut: true });
+    const text = await say.line(`Resume “${title}”`, prompt);
     if (text === undefined || text.trim() === "") return;
     const params = { jobId: id, message: before + text };
     const moved = await approving(this.server, () => this.server.request("pactify/job/resume", params));
-    if (moved !== undefined) this.follow(id);
+    if (moved !== undefined) this.delegation.follow(id);
   }
 
   private async discard(job: JobSummary): Promise<void> {
     const detail = "Its tree and its result are removed. This can't be undone.";
-    if (!(await confirmed(`Discard what “${job.title}” did?`, detail, "Discard"))) return;
+    if (!(await say.warn(`Discard what “${job.title}” did?`, ["Discard"], [detail]))) return;
     await this.server.request("pactify/job/discard", { jobId: job.id });
     await this.moved(job);
   }
@@ -170,25 +166,22 @@ export class Actions {
   private async worktree({ id, title }: JobSummary): Promise<void> {
     const { worktree } = await this.server.request("pactify/job/openWorktree", { jobId: id });
     const detail = "What the agent left there can act by itself (tasks, hooks): trust it only after you looked.";
-    if (!(await confirmed(`Open the tree of “${title}” in a new window?`, detail, "Open"))) return;
+    if (!(await say.warn(`Open the tree of “${title}” in a new window?`, ["Open"], [detail]))) return;
     await vscode.commands.executeCommand("vscode.openFolder", vscode.Uri.parse(worktree), { forceNewWindow: true });
   }
 
   private async export({ id, title }: JobSummary): Promise<void> {
-    const forms: (vscode.QuickPickItem & { as: ExportForm })[] = [
-      { label: "$(diff) Patch", description: "as `git apply` takes it", as: "patch" },
-      { label: "$(git-branch) Branch", description: "in this repository, not checked out", as: "branch" },
-    ];
-    const form = await vscode.window.showQuickPick(forms, { title: `Export “${title}”` });
-    if (form?.as === "patch") {
-      const { patch = "" } = await this.server.request("pactify/job/export", { jobId: id, as: form.as });
+    const patch = { label: "$(diff) Patch", description: "as `git apply` takes it" };
+    const branch = { label: "$(git-branch) Branch", description: "in this repository, not checked out" };
+    const form = await vscode.window.showQuickPick([patch, branch], { title: `Export “${title}”` });
+    if (form === patch) {
+      const { patch = "" } = await this.server.request("pactify/job/export", { jobId: id, as: "patch" });
       await show("diff", patch);
-    } else if (form !== undefined) {
-      const asked = { title: `Export “${title}”`, prompt: "The new branch's name", value: `pactify/${id}` };
-      const wanted = await vscode.window.showInputBox(asked);
+    } else if (form === branch) {
+      const wanted = await say.line(`Export “${title}”`, "The new branch's name", { value: `pactify/${id}` });
       if (wanted === undefined) return;
-      const { branch } = await this.server.request("pactify/job/export", { jobId: id, as: form.as, name: wanted });
-      void vscode.window.showInformationMessage(`“${title}” is on the branch ${branch ?? wanted}.`);
+      const { branch } = await this.server.request("pactify/job/export", { jobId: id, as: "branch", name: wanted });
+      void say.info(`“${title}” is on the branch ${branch ?? wanted}.`);
     }
   }
 
@@ -206,11 +199,6 @@ export class Actions {
     await this.jobs.hear(id);
     this.results.forget(id);
   }
-}
-
-/** Whether the person says yes to it. */
-async function confirmed(question: string, detail: string, yes: string): Promise<boolean> {
-  return (await vscode.window.showWarningMessage(question, { modal: true, detail }, yes)) === yes;
 }
 
 /** Shows a text that is nobody's file. */

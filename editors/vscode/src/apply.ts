@@ -5,10 +5,12 @@ import { basename } from "node:path";
 import * as vscode from "vscode";
 import { openMerges } from "./preview";
 import type { ApplyParams, Conflict, FileChange, JobSummary, Preview, Selected } from "./protocol";
+import * as say from "./say";
 import { Refusal, type Server } from "./server";
 import { counts, files, isSpecial, name, sentence } from "./words";
 
 type Choice = Pick<ApplyParams, "select" | "confirmSensitive">;
+type Outside = "back" | "anyway" | undefined;
 
 /** More paths than this are counted in a question, not named; the preview names them. */
 const MOST_PATHS = 30;
@@ -40,10 +42,10 @@ export async function applySelected(
   preview: Preview,
   { select, files: chosen }: { select: Selected[]; files: FileChange[] },
 ): Promise<boolean> {
-  const parts = select.reduce((count, { groups }) => count + (groups?.length ?? 0), 0);
-  const what = parts === 0 ? files(chosen.length) : `${parts} parts in ${files(chosen.length)}`;
-  const detail = [listed("Chosen:", chosen), listed(ACTING, chosen.filter(isSpecial))];
-  const answer = await ask(job, what, detail, ["Apply Selected"]);
+  const of = (groups?: string[]): string => (groups === undefined ? "" : `: ${groups.length} of its parts`);
+  const named = chosen.map((file, at) => ({ ...file, path: file.path + of(select[at]?.groups) }));
+  const detail = [listed("Chosen:", named), listed(ACTING, chosen.filter(isSpecial))];
+  const answer = await ask(job, files(chosen.length), detail, ["Apply Selected"]);
   return answer !== undefined && write(server, job, preview, { select });
 }
 
@@ -54,7 +56,8 @@ export async function write(server: Server, job: JobSummary, preview: Preview, c
     try {
       const { apply, applied, already } = await server.request("pactify/job/apply", params);
       const rest = already.length === 0 ? "" : ` (${already.length} had it already)`;
-      void offerUndo(`Pactify: applied ${files(applied.length)} of “${job.title}”${rest}.`, job, apply);
+      const done = say.info(`Pactify: applied ${files(applied.length)} of “${job.title}”${rest}.`, ["Undo"]);
+      void done.then((undo) => undo && vscode.commands.executeCommand("pactify.ui.undo", { job, applyId: apply }));
       return true;
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
@@ -65,8 +68,10 @@ export async function write(server: Server, job: JobSummary, preview: Preview, c
       } else if (code === "unsavedBuffers") {
         if (!(await save(job, error))) return false;
       } else if (code === "outsideNotConfirmed" && params.confirmOutside !== true) {
-        if (!(await confirmOutside(server, job, preview))) return false;
-        params.confirmOutside = true;
+        const answer = await askOutside(server, job, error.message);
+        if (answer === undefined) return false;
+        // What was put back needs no word; the server looks whether that was all.
+        params.confirmOutside = answer === "anyway";
       } else {
         throw error;
       }
@@ -76,34 +81,28 @@ export async function write(server: Server, job: JobSummary, preview: Preview, c
 
 async function ask(job: JobSummary, what: string, details: string[], buttons: string[]): Promise<string | undefined> {
   const target = basename(vscode.Uri.parse(job.repository).fsPath);
-  const detail = details.filter((part) => part !== "").join("\n\n");
-  const question = `Apply ${what} of “${job.title}” to ${target}?`;
-  return vscode.window.showWarningMessage(question, { modal: true, detail }, ...buttons);
-}
-
-async function offerUndo(text: string, job: JobSummary, applyId: number): Promise<void> {
-  if ((await vscode.window.showInformationMessage(text, "Undo")) === undefined) return;
-  await vscode.commands.executeCommand("pactify.ui.undo", { job, applyId });
+  return say.warn(`Apply ${what} of “${job.title}” to ${target}?`, buttons, details);
 }
 
 /** Shows merges of the checkout's changes and the job's, and asks for them. */
 async function confirmMerges(job: JobSummary, preview: Preview, merges: Conflict[]): Promise<boolean> {
   await openMerges(job, preview, merges);
   const text = `${notYet(job)}: you changed ${files(merges.length)} of it. Both changes fit together, as shown.`;
-  return (await vscode.window.showWarningMessage(text, "Apply Merged", "Cancel")) === "Apply Merged";
+  return (await say.warn(text, ["Apply Merged", "Cancel"])) === "Apply Merged";
 }
 
-/** Names what changed outside the job's tree; true if that is put back, or no reason not to apply. */
-async function confirmOutside(server: Server, job: JobSummary, { outside = [] }: Preview): Promise<boolean> {
+/** Names what changed outside the job's tree, as it is now: put back, no reason not to apply, or nothing decided. */
+async function askOutside(server: Server, { id, title }: JobSummary, why: string): Promise<Outside> {
+  const { outside = [] } = await server.request("pactify/job/diffPreview", { jobId: id, limit: 1 });
   const dangerous = outside.filter(({ weight, restored }) => weight === "dangerous" && !restored);
+  const select = dangerous.filter(({ restorable }) => restorable).map(({ id }) => id);
   const [back, anyway] = ["Put Back, Then Apply", "Apply All the Same"];
-  const detail = dangerous.map(({ place, what }) => `${place}: ${what}`).join("\n");
-  const text = `While “${job.title}” ran, your git directory changed in ways that can run code.`;
-  const answer = await vscode.window.showWarningMessage(text, { modal: true, detail }, back, anyway);
-  if (answer !== back) return answer === anyway;
-  const params = { jobId: job.id, select: dangerous.map(({ id }) => id) };
-  const { refused } = await server.request("pactify/job/restoreOutside", params);
-  if (refused.length === 0) return true;
+  const named = dangerous.map(({ place, what }) => `${place}: ${what}`).join("\n");
+  const text = `While “${title}” ran, your git directory changed in ways that can run code.`;
+  const answer = await say.warn(text, select.length > 0 ? [back, anyway] : [anyway], [named, sentence(why)]);
+  if (answer !== back) return answer === anyway ? "anyway" : undefined;
+  const { refused } = await server.request("pactify/job/restoreOutside", { jobId: id, select });
+  if (refused.length === 0) return "back";
   throw new Error(refused.map(({ place, why }) => `${place} could not be put back: ${why}`).join("; "));
 }
 
@@ -116,8 +115,7 @@ async function save(job: JobSummary, refusal: Refusal): Promise<boolean> {
   // Otherwise another editor has them.
   if (unsaved.length === 0) throw refusal;
   const text = `${notYet(job)}: ${files(paths.length)} of it ${paths.length === 1 ? "has" : "have"} unsaved text.`;
-  const options = { modal: true, detail: paths.join("\n") };
-  if ((await vscode.window.showWarningMessage(text, options, "Save and Apply")) === undefined) return false;
+  if ((await say.warn(text, ["Save and Apply"], [paths.join("\n")])) === undefined) return false;
   return (await Promise.all(unsaved.map((document) => document.save()))).every(Boolean);
 }
 

@@ -7,6 +7,7 @@ import { choose, described, type Options } from "./options";
 import { pick } from "./pick";
 import { approving } from "./problem";
 import type { JobSummary } from "./protocol";
+import * as say from "./say";
 import type { Server } from "./server";
 import { age } from "./words";
 
@@ -26,7 +27,7 @@ export class Delegation {
   constructor(
     private readonly server: Server,
     private readonly jobs: Jobs,
-    private readonly follow: (jobId: string) => void,
+    readonly follow: (jobId: string) => void,
     context: vscode.ExtensionContext,
   ) {
     const lens = (command: string, title: string): vscode.CodeLens =>
@@ -63,7 +64,6 @@ export class Delegation {
     if (await this.start(document.getText(), folder.uri.toString(), options)) await briefs.close(document);
   }
 
-  /** Asks what to do with the selected lines. */
   async delegateSelection(): Promise<void> {
     const editor = vscode.window.activeTextEditor;
     if (editor === undefined) throw new Error("no text is selected");
@@ -107,7 +107,7 @@ export class Delegation {
   private async start(brief: string, repository: string, options: Options): Promise<boolean> {
     const params = { brief, repository, ...options };
     const delegated = await approving(this.server, () => this.server.request("pactify/job/delegate", params));
-    for (const notice of delegated?.notices ?? []) void vscode.window.showInformationMessage(`Pactify: ${notice}`);
+    for (const notice of delegated?.notices ?? []) void say.info(`Pactify: ${notice}`);
     if (delegated !== undefined) this.follow(delegated.jobId);
     return delegated !== undefined;
   }

@@ -1,7 +1,8 @@
 // Doctor: what is there on this machine, what is missing, and what to do about it.
 
 import * as vscode from "vscode";
-import type { Finding } from "./protocol";
+import type { Finding, Findings } from "./protocol";
+import * as say from "./say";
 import type { Server } from "./server";
 import { sentence } from "./words";
 
@@ -10,8 +11,8 @@ const PROBE = "$(beaker) Have Each Agent Try to Write…";
 
 /** Shows the findings, worst first; a chosen one is told in full. */
 export async function doctor(server: Server, probe = false): Promise<void> {
-  const looking = { location: vscode.ProgressLocation.Notification, title: "Pactify: looking at this machine" };
-  const { findings } = await vscode.window.withProgress(looking, () => server.request("pactify/job/doctor", { probe }));
+  const look = (): Promise<Findings> => server.request("pactify/job/doctor", { probe });
+  const { findings } = await say.progress("Pactify: looking at this machine", look, false);
   const count = (which: Finding["severity"]): number => findings.filter(({ severity }) => severity === which).length;
   const remarks = count("warning") === 0 ? "" : `, with ${count("warning")} to look at`;
   const title = count("error") === 0 ? `Pactify is ready${remarks}` : `Pactify: ${count("error")} to mend${remarks}`;
@@ -23,6 +24,5 @@ export async function doctor(server: Server, probe = false): Promise<void> {
   const chosen = await vscode.window.showQuickPick(probe ? items : [...items, ask], options);
   if (chosen?.label === PROBE) return doctor(server, true);
   if (chosen === undefined) return;
-  const detail = `${chosen.more}\n\n${chosen.detail}`.trim();
-  await vscode.window.showInformationMessage(chosen.label.replace(/^\S+ /, ""), { modal: true, detail });
+  await say.info(chosen.label.replace(/^\S+ /, ""), [], [chosen.more, chosen.detail]);
 }

@@ -24,11 +24,10 @@ export function activate(context: vscode.ExtensionContext): { tree: Tree } {
   const tree = new Tree(jobs, results, context);
   const follow = (jobId: string): void => watch.follow(jobId);
   const delegation = new Delegation(server, jobs, follow, context);
-  const actions = new Actions(server, jobs, results, new DiffLenses(jobs, results, context), delegation, follow);
+  const actions = new Actions(server, jobs, results, new DiffLenses(jobs, results, context), delegation);
   const watch = new Watch(server, jobs, context, (jobId) => actions.tell(jobId));
   showInStatusBar(jobs, context);
 
-  const execute = vscode.commands.executeCommand;
   const command = (name: string, run: (...given: never[]) => unknown): vscode.Disposable =>
     vscode.commands.registerCommand(`pactify.ui.${name}`, (...given: never[]) => shown(() => run(...given)));
   const restart = (): Promise<void> => shown(() => server.restart());
@@ -38,15 +37,16 @@ export function activate(context: vscode.ExtensionContext): { tree: Tree } {
     ...(["delegate", "delegateSelection", "newBrief", "briefOptions"] as const).map((name) =>
       command(name, () => delegation[name]()),
     ),
-    ...(["openFile", "applyHunk", "applyFile", "reviewed", "comment"] as const).map((name) =>
+    ...(["openFile", "applyHunk", "reviewed", "comment"] as const).map((name) =>
       command(name, (place: Place) => actions[name](place)),
     ),
+    command("applyFile", (place?: Place) => actions.applyHunk(place, true)),
     command("delegateFix", (uri?: vscode.Uri, problem?: vscode.Diagnostic) => delegation.fix(uri, problem)),
-    command("jobs", () => execute("pactify.jobs.focus")),
+    command("jobs", () => vscode.commands.executeCommand("pactify.jobs.focus")),
     command("refresh", () => jobs.hear()),
     command("showMore", ({ job }: Place) => tree.showMore(job)),
     command("doctor", () => doctor(server)),
-    command("tour", () => execute("workbench.action.openWalkthrough", "pactify.pactify#start")),
+    command("tour", () => vscode.commands.executeCommand("workbench.action.openWalkthrough", "pactify.pactify#start")),
     command("log", () => server.log.show()),
     command("restart", restart),
     jobs.onDidChange(() => {

@@ -5,6 +5,7 @@
 
 import * as vscode from "vscode";
 import type { JobDetail, JobSummary, StatusParams } from "./protocol";
+import * as say from "./say";
 import { Refusal, type Server } from "./server";
 import { standing, summary } from "./words";
 
@@ -63,7 +64,7 @@ export class Jobs {
   async choose(title: string, none: string, fits: (job: JobSummary) => boolean): Promise<JobSummary | undefined> {
     await this.hear();
     const jobs = this.all().filter(fits);
-    if (jobs.length === 0) return void vscode.window.showInformationMessage(none);
+    if (jobs.length === 0) return void say.info(none);
     const items = jobs.map((job) => ({ label: job.title, description: standing(job), detail: summary(job), job }));
     return (await vscode.window.showQuickPick(items, { title, matchOnDetail: true }))?.job;
   }
@@ -122,5 +123,4 @@ export const hasChanges = (job: JobSummary): boolean => isOver(job) && (job.chan
 export const hasResult = (job: JobSummary): boolean => hasChanges(job) && job.disposition !== "applied";
 /** Whether there is an apply that can be taken back. */
 export const isApplied = ({ disposition: what }: JobSummary): boolean => what === "applied" || what === "partlyApplied";
-/** Whether the agent waits for the person. */
 export const isWaiting = ({ waiting }: JobSummary): boolean => waiting !== undefined;

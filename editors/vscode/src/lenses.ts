@@ -6,20 +6,16 @@ import { hasResult, type Jobs } from "./jobs";
 import { SCHEME, type Shown, shownBy } from "./preview";
 import type { FileChange, JobSummary } from "./protocol";
 import type { Part, Results } from "./results";
-import { extent } from "./words";
+import { extent, key, MODE } from "./words";
 
 /** A place in a result, as commands are told of it; without a part, the whole file. */
 export type Place = { readonly job: JobSummary; readonly file: FileChange; readonly part?: Part | undefined };
 
 export class DiffLenses implements vscode.CodeLensProvider {
-  private readonly changes = new vscode.EventEmitter<void>();
-  readonly onDidChangeCodeLenses = this.changes.event;
+  readonly onDidChangeCodeLenses: vscode.Event<void> = (heard) => this.results.onDidChange(() => void heard());
 
   constructor(private readonly jobs: Jobs, private readonly results: Results, context: vscode.ExtensionContext) {
-    context.subscriptions.push(
-      results.onDidChange(() => this.changes.fire()),
-      vscode.languages.registerCodeLensProvider({ scheme: SCHEME }, this),
-    );
+    context.subscriptions.push(vscode.languages.registerCodeLensProvider({ scheme: SCHEME }, this));
   }
 
   async provideCodeLenses({ uri }: vscode.TextDocument): Promise<vscode.CodeLens[]> {
@@ -33,9 +29,8 @@ export class DiffLenses implements vscode.CodeLensProvider {
     if (isOpen) lenses.push(lens(1, "$(check-all) Apply File", "applyFile", found));
     for (const part of await this.results.parts(job, file)) {
       const place = { ...found, part };
-      const take = lens(part.newStart, `$(check) Apply ${extent(part)}`, "applyHunk", place);
       if (part.accepted === true) lenses.push(lens(part.newStart, "$(check-all) Applied", "", place));
-      else if (isOpen) lenses.push(take);
+      else if (isOpen) lenses.push(lens(part.newStart, `$(check) Apply ${extent(part)}`, "applyHunk", place));
       lenses.push(lens(part.newStart, "$(comment) Comment…", "comment", place));
     }
     return lenses;
@@ -49,14 +44,14 @@ export class DiffLenses implements vscode.CodeLensProvider {
     if (editor === undefined || shown === undefined || found === undefined) return undefined;
     const line = editor.selection.active.line + 1;
     const start = (part: Part): number => (shown.side === "base" ? part.oldStart : part.newStart);
-    const parts = await this.results.parts(found.job, found.file);
+    const parts = (await this.results.parts(found.job, found.file)).filter(({ id }) => id !== MODE);
     return { ...found, part: parts.filter((part) => start(part) <= line).at(-1) ?? parts[0] };
   }
 
   private async find(shown: Shown): Promise<Place | undefined> {
     const job = this.jobs.seen(shown.jobId) ?? (await this.jobs.get(shown.jobId));
-    const { changeSet } = await this.results.preview(job);
-    const file = await this.results.file(job, shown);
+    const { changeSet, files } = await this.results.preview(job);
+    const file = files.find((other) => key(other) === key(shown));
     // A document of an older result is only to look at.
     return changeSet === shown.changeSet && file !== undefined ? { job, file } : undefined;
   }

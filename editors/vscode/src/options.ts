@@ -4,6 +4,7 @@
 import * as vscode from "vscode";
 import { pick } from "./pick";
 import type { DelegateParams, HarnessView } from "./protocol";
+import * as say from "./say";
 import type { Server } from "./server";
 import { sentence } from "./words";
 
@@ -79,7 +80,6 @@ const CHECKS: Item[] = [
 ];
 
 async function command(): Promise<Options | "back"> {
-  const asked = { title: "Delegate", prompt: "A command that the result has to pass", placeHolder: "cargo test" };
-  const command = (await vscode.window.showInputBox({ ...asked, ignoreFocusOut: true }))?.trim() ?? "";
-  return command === "" ? "back" : { verify: [command] };
+  const command = await say.line("Delegate", "A command that the result has to pass", { placeHolder: "cargo test" });
+  return command?.trim() ? { verify: [command.trim()] } : "back";
 }

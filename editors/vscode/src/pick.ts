@@ -11,7 +11,7 @@ type Answer<T> = { item: T; typed: string } | "back" | undefined;
 /** What was chosen, with what was typed; nothing if the person leaves. */
 export async function pick<T extends vscode.QuickPickItem>({ items, ...look }: Asked<T>): Promise<Answer<T>> {
   const box = vscode.window.createQuickPick<T>();
-  const answer = await new Promise<Answer<T>>((resolve) => {
+  return new Promise<Answer<T>>((resolve) => {
     Object.assign(box, look, { ignoreFocusOut: true, items: items(look.value ?? "") });
     if ((look.step ?? 1) > 1) box.buttons = [vscode.QuickInputButtons.Back];
     box.onDidChangeValue((typed) => (box.items = items(typed.trim())));
@@ -20,7 +20,5 @@ export async function pick<T extends vscode.QuickPickItem>({ items, ...look }: A
     box.onDidAccept(() => box.selectedItems[0] && resolve({ item: box.selectedItems[0], typed: box.value.trim() }));
     box.onDidHide(() => resolve(undefined));
     box.show();
-  });
-  box.dispose();
-  return answer;
+  }).finally(() => box.dispose());
 }

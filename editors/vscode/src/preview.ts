@@ -61,7 +61,6 @@ export async function openConflict(job: JobSummary, changeSet: string, path: Pat
 export const shownBy = (uri: vscode.Uri | undefined): Shown | undefined =>
   uri?.scheme === SCHEME ? (JSON.parse(uri.query) as Shown) : undefined;
 
-/** Serves the virtual documents. */
 export function serveContents(server: Server): vscode.Disposable {
   const provideTextDocumentContent = async ({ query }: vscode.Uri): Promise<string> => {
     const content = await server.request("pactify/job/content", JSON.parse(query) as Shown);

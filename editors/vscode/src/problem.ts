@@ -2,12 +2,15 @@
 // the person's word is asked: a text that a repository or a brief wants to run, whole, once.
 
 import * as vscode from "vscode";
-import type { Approval } from "./protocol";
+import type { Approval, PathName } from "./protocol";
+import * as say from "./say";
 import { Refusal, type Server, Untrusted } from "./server";
 import { sentence } from "./words";
 
+type Compare = (path: PathName) => Promise<void>;
+
 /** Runs what the person asked for; whatever goes wrong is shown, and a path in the way can be compared. */
-export async function shown(work: () => unknown, compare?: (path: string) => Promise<void>): Promise<void> {
+export async function shown(work: () => unknown, compare?: Compare): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -18,20 +21,20 @@ export async function shown(work: () => unknown, compare?: (path: string) => Pro
 }
 
 async function offer(message: string, button: string, command: string): Promise<void> {
-  const answer = await vscode.window.showErrorMessage(`Pactify: ${message}`, button);
+  const answer = await say.error(`Pactify: ${message}`, [button]);
   if (answer === button) await vscode.commands.executeCommand(command);
 }
 
-async function refused({ data }: Refusal, compare?: (path: string) => Promise<void>): Promise<void> {
+async function refused({ data }: Refusal, compare?: Compare): Promise<void> {
   const { code, message, next, conflicts = [] } = data;
   const show = conflicts.length === 1 ? "Show the Path" : `Show All ${conflicts.length} Paths`;
   const text = `Pactify: ${message}. ${sentence(next)} (${code})`;
-  const answer = await vscode.window.showErrorMessage(text, ...(conflicts.length === 0 ? [] : [show]));
+  const answer = await say.error(text, conflicts.length === 0 ? [] : [show]);
   if (answer === undefined) return;
-  const items = conflicts.map(({ path, detail }) => ({ label: path, detail }));
+  const items = conflicts.map((path) => ({ label: path.path, detail: path.detail, path }));
   const options = { title: message, placeHolder: `${next}; choose a path to compare`, matchOnDetail: true };
-  const path = await vscode.window.showQuickPick(items, options);
-  if (path !== undefined) await compare?.(path.label);
+  const chosen = await vscode.window.showQuickPick(items, options);
+  if (chosen !== undefined) await compare?.(chosen.path);
 }
 
 /** Runs `work`; what it needs an approval for is asked, and then it runs again. Nothing if nobody decides. */
@@ -50,8 +53,7 @@ async function decide(server: Server, { kind, repository, text }: Approval): Pro
   const [allow, deny] = ["Allow This Command", "Run Jobs Without It"];
   const wish = "The brief wants its result verified by running this, with your rights.";
   const question = kind === "setup" ? "The repository wants to run a command in each new tree, with your rights." : wish;
-  const options = { modal: true, detail: `${vscode.Uri.parse(repository).fsPath}\n\n${text}` };
-  const answer = await vscode.window.showWarningMessage(question, options, allow, deny);
+  const answer = await say.warn(question, [allow, deny], [vscode.Uri.parse(repository).fsPath, text]);
   if (answer === undefined) return false;
   const decision = answer === allow ? "allow" : "deny";
   await server.request("pactify/job/approve", { kind, repository, text, decision });

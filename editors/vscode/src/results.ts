@@ -1,19 +1,18 @@
 // What jobs changed, as far as this window looked at it: the paths, their parts, what is chosen of them, and what the
 // person has seen.
-//
-// Contents are not here: they are virtual documents (preview.ts). All of it is asked for again when a job moved on.
 
 import * as vscode from "vscode";
 import type { Jobs } from "./jobs";
 import type { FileChange, HunkView, JobSummary, PathName, Preview, Selected } from "./protocol";
 import type { Server } from "./server";
-import { name } from "./words";
+import { key, MODE, name } from "./words";
 
 /** The most that the server tells of at once. */
 const PAGE = 5000;
 /** So many marks are kept; a mark is of one result, so old ones mean nothing any more. */
 const MOST_MARKS = 5000;
 const MARKS = "pactify.reviewed";
+const NO_LINES = { oldStart: 0, oldLines: [], newStart: 0, newLines: [] };
 
 /** A part of a file that can be taken by itself. */
 export type Part = HunkView & { id: string };
@@ -34,10 +33,10 @@ export class Results {
   readonly onDidChange = this.changes.event;
 
   constructor(private readonly server: Server, private readonly context: vscode.ExtensionContext, jobs: Jobs) {
-    const forgetMoved = (): void => {
+    const forgetMoved = jobs.onDidChange(() => {
       for (const [jobId, { of }] of this.known) if (moment(jobs.seen(jobId)) !== of) this.forget(jobId);
-    };
-    context.subscriptions.push(jobs.onDidChange(forgetMoved));
+    });
+    context.subscriptions.push(forgetMoved);
   }
 
   /** All pages of what the job changed. */
@@ -49,11 +48,6 @@ export class Results {
     const asked = parts.get(key(path)) ?? this.askParts(job, path);
     parts.set(key(path), asked);
     return asked;
-  }
-
-  /** The change of a path. */
-  async file(job: JobSummary, path: PathName): Promise<FileChange | undefined> {
-    return (await this.preview(job)).files.find((file) => key(file) === key(path));
   }
 
   /** What is known may be old. */
@@ -69,9 +63,9 @@ export class Results {
     const open = siblings.filter(({ accepted }) => accepted !== true).map(({ id }) => id);
     const parts = new Set(before === "all" ? open : before);
     if (part !== undefined) parts[isChosen ? "add" : "delete"](part.id);
-    const isAll = part === undefined ? isChosen : open.every((id) => parts.has(id));
-    if (!isAll && (part === undefined || parts.size === 0)) chosen.delete(key(file));
-    else chosen.set(key(file), { file, parts: isAll ? "all" : parts });
+    // All parts that are shown are still not all of the path: only its own box says that.
+    if (part === undefined ? !isChosen : parts.size === 0) chosen.delete(key(file));
+    else chosen.set(key(file), { file, parts: part === undefined ? "all" : parts });
     this.changes.fire(job.id);
   }
 
@@ -123,7 +117,9 @@ export class Results {
   private async askParts(job: JobSummary, path: PathName): Promise<Part[]> {
     const params = { jobId: job.id, format: "hunks" as const, ...name(path) };
     const { files } = await this.server.request("pactify/job/diffPreview", params);
-    return (files[0]?.hunks ?? []).filter((hunk): hunk is Part => hunk.id !== undefined);
+    const { groups = [], hunks = [] } = files[0] ?? {};
+    const mode = groups.filter(({ id }) => id === MODE).map((group) => ({ ...group, ...NO_LINES }));
+    return [...mode, ...hunks.filter((hunk): hunk is Part => hunk.id !== undefined)];
   }
 
   private readonly marks = (): string[] => this.context.workspaceState.get<string[]>(MARKS, []);
@@ -131,4 +127,3 @@ export class Results {
 
 /** What a job's result depends on. */
 const moment = (job?: JobSummary): string => JSON.stringify([job?.endedAt, job?.disposition, job?.changes]);
-const key = ({ path, pathBytes }: PathName): string => pathBytes ?? path;

@@ -10,19 +10,18 @@ import type { Executable, StaticFeature } from "vscode-languageclient/node";
 import * as lsp from "vscode-languageclient/node";
 import type { ClientOptions, ErrorData, Notifications, Requests } from "./protocol";
 import { setting } from "./settings";
+import { plain } from "./words";
 
 /** What the server refused to do, and what the person can do about it. */
 export class Refusal extends Error {
   constructor(readonly data: ErrorData) {
-    super(data.message);
+    super(plain(data.message));
   }
 }
 
 /** The workspace is not trusted: nothing is started in it. */
 export class Untrusted extends Error {
-  constructor() {
-    super("this workspace is in Restricted Mode: a job would run an agent on its repository");
-  }
+  override readonly message = "this workspace is in Restricted Mode: a job would run an agent on its repository";
 }
 
 /** The jobs are shown by the view, the status bar and toasts of ours, not by the server's progress. */
@@ -92,7 +91,10 @@ export class Server {
 
   private async launch(): Promise<void> {
     this.isStale = false;
-    const { command, from } = find(this.context.extensionPath, setting("server.path"));
+    const bundled = path.join(this.context.extensionPath, "server", "pactify-lsp");
+    // The person names it, else this extension (which brings one), else PATH.
+    const other = existsSync(bundled) ? [bundled, "this extension"] : ["pactify-lsp", "PATH"];
+    const [command = "", from] = setting("server.path") === "" ? other : [setting("server.path"), "the setting"];
     this.executable.command = command;
     tellMenus("state", "starting");
     try {
@@ -109,22 +111,12 @@ export class Server {
     }
   }
 
-  /**
-   * A document loses its unsaved text without being saved when it is reverted, and changes without having any when its
-   * file does. The protocol has one word for "this is what is on the disk".
-   */
+  /** The protocol's one word for "this is what is on the disk" fits reverted documents and changed files, too. */
   private async tellIfSaved(document: vscode.TextDocument): Promise<void> {
     if (document.isDirty || document.isClosed || document.uri.scheme !== "file" || !this.client.isRunning()) return;
     const textDocument = this.client.code2ProtocolConverter.asTextDocumentIdentifier(document);
     await this.client.sendNotification(lsp.DidSaveTextDocumentNotification.type, { textDocument });
   }
-}
-
-/** The program to start, and who named it: the person, else this extension (which brings one), else PATH. */
-export function find(extension: string, chosen: string): { command: string; from: string } {
-  if (chosen !== "") return { command: chosen, from: "the setting" };
-  const bundled = path.join(extension, "server", "pactify-lsp");
-  return existsSync(bundled) ? { command: bundled, from: "this extension" } : { command: "pactify-lsp", from: "PATH" };
 }
 
 function isErrorData(data: unknown): data is ErrorData {

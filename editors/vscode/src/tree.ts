@@ -5,7 +5,7 @@ import * as vscode from "vscode";
 import { hasChanges, hasResult, isApplied, isOver, isWaiting, type Jobs } from "./jobs";
 import type { FileChange, JobSummary } from "./protocol";
 import type { Part, Results } from "./results";
-import { age, doing, extent, standing, titled, words } from "./words";
+import { age, doing, extent, key, MODE, standing, titled, words } from "./words";
 
 /** So many files of a job are listed at once; more are a click away. */
 const PAGE = 500;
@@ -58,7 +58,6 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
   constructor(private readonly jobs: Jobs, private readonly results: Results, context: vscode.ExtensionContext) {
     const options = { treeDataProvider: this, manageCheckboxStateManually: true, showCollapseAll: true };
     this.view = vscode.window.createTreeView("pactify.jobs", options);
-    // Ages grow.
     const clock = setInterval(() => this.changes.fire(undefined), MINUTE);
     context.subscriptions.push(
       this.view,
@@ -72,13 +71,11 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
     );
   }
 
-  /** Checks or unchecks what a person may take. */
   check(node: Node, isChecked: boolean): void {
     if (!("file" in node)) return;
     this.results.choose(node.job, node.file, node.part, node.siblings ?? [], isChecked);
   }
 
-  /** Lists more files of a job. */
   showMore(job: JobSummary): void {
     this.pages.set(job.id, (this.pages.get(job.id) ?? 1) + 1);
     this.changes.fire(this.nodes.get(job.id));
@@ -178,7 +175,7 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
     const query = file.tier === "sensitive" ? file.tier : file.kind;
     return item({
       label: basename(file.path),
-      id: `${job.id} ${changeSet} ${file.path}`,
+      id: `${job.id} ${changeSet} ${key(file)}`,
       collapsibleState: !file.binary && file.old !== undefined && file.new !== undefined ? CLOSED : LEAF,
       resourceUri: vscode.Uri.from({ scheme: CHANGE, path: `/${file.path}`, query }),
       iconPath: vscode.ThemeIcon.File,
@@ -196,12 +193,13 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
     const chosen = this.results.chosen(job, file);
     const isTaken = part.accepted === true;
     const isOpen = !isTaken && hasResult(job);
-    const text = [...part.newLines, ...part.oldLines].find((line) => line.trim() !== "")?.trim() ?? "(empty lines)";
+    const line = [...part.newLines, ...part.oldLines].find((line) => line.trim() !== "")?.trim() ?? "(empty lines)";
+    const text = part.id === MODE ? `mode: ${file.new?.mode ?? ""}` : line;
     const lines = [...part.oldLines.map((line) => `- ${line}`), ...part.newLines.map((line) => `+ ${line}`)];
     const description = isTaken ? `${extent(part)} · applied` : extent(part);
     return item({
       label: text,
-      id: `${job.id} ${changeSet} ${file.path} ${part.id}`,
+      id: `${job.id} ${changeSet} ${part.id} ${key(file)}`,
       description,
       tooltip: lines.join("\n"),
       contextValue: isOpen ? "part open" : "part",

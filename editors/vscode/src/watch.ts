@@ -1,15 +1,15 @@
 // Watching: a toast with Cancel for the jobs that this window started, a message when one ends, a notice when nobody
 // looks, and the status bar. Jobs of others are quiet: the jobs view and the status bar show them.
-//
-// Which jobs are this window's own outlives a reload of it.
 
 import * as vscode from "vscode";
 import { hasResult, isOver, isWaiting, type Jobs } from "./jobs";
 import { shown } from "./problem";
+import * as say from "./say";
 import type { Server } from "./server";
 import { setting } from "./settings";
 import { doing, titled } from "./words";
 
+/** The window's own jobs, as a reload of it leaves them. */
 const OWN = "pactify.own";
 /** Whoever waits longer than this, in milliseconds, has likely turned to something else. */
 const LONG = 60_000;
@@ -39,21 +39,20 @@ export class Watch {
   private async toast(jobId: string): Promise<void> {
     const job = await this.jobs.get(jobId);
     if (isOver(job)) return this.ended(jobId);
-    const options = { location: vscode.ProgressLocation.Notification, title: titled(job), cancellable: true };
-    await vscode.window.withProgress(options, (progress, cancellation) => {
+    await say.progress(titled(job), (report, cancellation) => {
       cancellation.onCancellationRequested(() => shown(() => this.server.request("pactify/job/cancel", { jobId })));
-      progress.report({ message: doing(job) });
-      return this.untilOver(jobId, (message) => progress.report({ message }));
+      report(doing(job));
+      return this.untilOver(jobId, report);
     });
   }
 
-  private untilOver(jobId: string, say: (message: string) => void): Promise<void> {
+  private untilOver(jobId: string, report: (message: string) => void): Promise<void> {
     return new Promise((resolve) => {
       let said: string | undefined;
       const subscription = this.jobs.onDidChange(() => {
         const job = this.jobs.seen(jobId);
         const message = job === undefined || isOver(job) ? undefined : doing(job);
-        if (message !== undefined && message !== said) say(message);
+        if (message !== undefined && message !== said) report(message);
         said = message ?? said;
         // One that is known no longer was discarded; one that isn't known yet will be.
         if (message !== undefined || (job === undefined && said === undefined)) return;
@@ -71,7 +70,7 @@ export class Watch {
     const isNotice = isLong && !vscode.window.state.focused && setting("notice");
     // Whoever walks by may read it.
     const notice = "Pactify: a job has ended.";
-    if (isNotice ? await vscode.window.showInformationMessage(notice, "Show") : isOwn) await this.tell(jobId);
+    if (isNotice ? await say.info(notice, ["Show"]) : isOwn) await this.tell(jobId);
   }
 
   /** The jobs that were started here and have not ended, but for this one. */

@@ -2,9 +2,15 @@
 import type { FileChange, HunkView, JobSummary, PathName, Totals } from "./protocol";
 
 const MINUTE = 60_000;
+/** The part of a change that is not lines. */
+export const MODE = "mode";
 
 /** `no changes`, of `noChanges`. */
 export const words = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
+/** A text in which VS Code finds no link: what one would be called and where it leads are kept apart, invisibly. */
+export const plain = (text: string, most = 1000): string =>
+  (text.length > most ? `${text.slice(0, most)}…` : text).replaceAll("](", "]\u2060(");
 
 export const files = (count: number): string => (count === 1 ? "1 file" : `${count} files`);
 
@@ -19,7 +25,6 @@ export function standing({ disposition, outcome, state }: JobSummary): string {
   return [outcome ?? state, ...(disposition === "pending" ? [] : [disposition])].map(words).join(", ");
 }
 
-/** What it does, or did. */
 export function doing({ activity, changes, outcome, state, waiting }: JobSummary): string {
   if (waiting !== undefined) return `waits for you: ${waiting.title}`;
   if (outcome === undefined) return activity ?? words(state);
@@ -37,7 +42,8 @@ export function age({ endedAt, createdAt }: JobSummary): string {
 }
 
 /** `lines 3–5, +3 −1`, as the result counts lines. */
-export function extent({ newStart, newLines, oldLines }: HunkView): string {
+export function extent({ id, newStart, newLines, oldLines }: HunkView): string {
+  if (id === MODE) return "the executable bit";
   const last = newStart + Math.max(newLines.length, 1) - 1;
   const lines = last > newStart ? `lines ${newStart}–${last}` : `line ${newStart}`;
   return `${lines}, +${newLines.length} −${oldLines.length}`;
@@ -48,6 +54,9 @@ export const isSpecial = (file: FileChange): boolean => file.tier === "sensitive
 
 /** A path's name alone, without what else is known of it. */
 export const name = ({ path, pathBytes: bytes }: PathName): PathName => ({ path, ...(bytes && { pathBytes: bytes }) });
+
+/** Tells paths apart; one that is shown like another's bytes is not that. */
+export const key = ({ path, pathBytes }: PathName): string => (pathBytes === undefined ? `p:${path}` : `b:${pathBytes}`);
 
 /** A fragment of the server's as a sentence. */
 export function sentence(fragment: string): string {

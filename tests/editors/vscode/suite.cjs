@@ -422,6 +422,68 @@ function tests() {
     }
   });
 
+  it("makes no links of an agent's words", async () => {
+    const link = "[Cancel](command:workbench.action.quit)";
+    const text = link.replace("(", "\u2060(");
+    words = script(link, { say: link }, { waitFor: [`${go}-link`, 60] }, { write: { path: "README.md", content: "l\n" } });
+    await run("delegate");
+    const toast = await until("a toast", 20, () => toasts.find(({ title }) => title === `codex: ${text}`));
+    await until("what the agent says", 20, () => toast.messages.at(-1) === text);
+    fs.writeFileSync(`${go}-link`, "");
+    await until("the end in words", 30, () => told(`codex: ${text}: changed 1 file`));
+    await run("discard", await jobNamed(link));
+    assert.ok(told(`Discard what “${text}” did?`));
+    assert.ok(!told(`“${link}`), JSON.stringify(asked));
+  });
+
+  it("takes a change of the mode only where that is chosen, and tells equal names apart", async () => {
+    const { repository } = (await jobNamed("Explain")).job;
+    const before = read("README.md");
+    const edit = { write: { path: "README.md", content: `${before}More.\n` } };
+    const plain = { write: { path: "x%1B", content: "plain\n" } };
+    const bytes = { run: "printf 'bytes\\n' > \"$(printf 'x\\033')\"" };
+    const brief = script("Change the mode", edit, { chmod: ["README.md", "755"] }, plain, bytes);
+    await vscode.commands.executeCommand("pactify.delegate", { brief, repository, base: "workingTree" });
+    await inView("Change the mode", "3 files");
+    const node = await fileOf("Change the mode", "README.md");
+    const [mode, part, ...others] = await tree.getChildren(node);
+    assert.deepStrictEqual([tree.getTreeItem(mode).label, others], ["mode: executable", []]);
+    const nodes = await tree.getChildren(await jobNamed("Change the mode"));
+    assert.strictEqual(new Set(nodes.map((node) => tree.getTreeItem(node).id)).size, 3);
+    tree.check(part, true);
+    const same = nodes.filter(({ file }) => file.path !== "README.md");
+    tree.check(same.find(({ file }) => file.pathBytes === undefined), true);
+    const { Checked } = vscode.TreeItemCheckboxState;
+    assert.strictEqual(same.filter((node) => tree.getTreeItem(node).checkboxState?.state === Checked).length, 1);
+    buttons = ["Apply Selected"];
+    await run("applySelected");
+    assert.match(told("of “Change the mode” to"), /README\.md: 1 of its parts/);
+    assert.ok(told("Pactify: applied 2 files of “Change the mode”"), JSON.stringify(asked.slice(-4)));
+    assert.deepStrictEqual([read("README.md"), read("x%1B")], [`${before}More.\n`, "plain\n"]);
+    assert.strictEqual(fs.statSync(file("README.md")).mode & 0o111, 0, "nobody chose the executable bit");
+    await until("the bit as open", 20, () => isShown("mode: executable | the executable bit"));
+    buttons = ["Apply"];
+    await run("applyHunk", mode);
+    assert.notStrictEqual(fs.statSync(file("README.md")).mode & 0o111, 0, "now it is chosen");
+    buttons = [];
+  });
+
+  it("puts back what changed outside, and then applies without a word for it", async () => {
+    const { repository } = (await jobNamed("Explain")).job;
+    const hook = file(".git/hooks/post-checkout");
+    const harm = { run: `printf '#!/bin/sh\\n' > '${hook}' && chmod +x '${hook}'` };
+    const brief = script("Reach outside", harm, { write: { path: "back.txt", content: "back\n" } });
+    await vscode.commands.executeCommand("pactify.delegate", { brief, repository });
+    await inView("Reach outside", "1 file");
+    assert.ok(fs.existsSync(hook));
+    buttons = ["Apply", "Put Back"];
+    await run("preview", await jobNamed("Reach outside"));
+    const question = told("While “Reach outside” ran, your git directory changed");
+    assert.match(question, /post-checkout/, JSON.stringify(asked.slice(-4)));
+    assert.deepStrictEqual([fs.existsSync(hook), read("back.txt")], [false, "back\n"]);
+    buttons = [];
+  });
+
   it("says what went wrong, and what to do", async () => {
     words = script("Fail", { fail: "the model is out of cheese" });
     await run("delegate");
