@@ -110,11 +110,11 @@ fn collect(key: &str, value: &toml::Value, found: &mut Vec<String>) {
         toml::Value::Table(table) => {
             // What stands in a table of headers or of variables is as secret as they are.
             // codex's `env_http_headers` name variables.
-            let names_variables = plain(key).starts_with("env") && plain(key).ends_with("headers");
-            if names_variables {
+            let key = plain(key);
+            if key.starts_with("env") && key.ends_with("headers") {
                 return;
             }
-            let inherited = matches!(plain(key).as_str(), "headers" | "httpheaders" | "env" | "environment");
+            let inherited = key.ends_with("headers") || matches!(key.as_str(), "env" | "environment");
             for (name, value) in table {
                 collect(if inherited { "secret" } else { name }, value, found);
             }

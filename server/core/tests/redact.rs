@@ -105,6 +105,8 @@ fn secrets_in_settings_are_found_by_their_names() {
         query_params = { "api-key" = "canary-four-4", "api-version" = "2026-01" }
         [provider.x.options]
         apiKey = "canary-five-5"
+        [providers.gateway]
+        custom_headers = { X-Team = "canary-seven-7" }
         [mcp.server.env]
         ANYTHING = "canary-six-6"
     "#;
@@ -117,6 +119,7 @@ fn secrets_in_settings_are_found_by_their_names() {
             "canary-five-5",
             "canary-four-4",
             "canary-one-1",
+            "canary-seven-7",
             "canary-six-6",
             "canary-three-3",
             "canary-two-2",
