@@ -51,6 +51,8 @@ fn danger_outside_is_told_stands_in_the_way_and_is_put_back() -> Result<()> {
     let all = json!({"jobId": job, "changeSet": preview["changeSet"]});
     let refused = editor.refused("apply", &all)?;
     assert_eq!(refused.data.context("no data")?["code"], "outsideNotConfirmed");
+    let part = json!({"jobId": job, "changeSet": preview["changeSet"], "select": [{"path": "new.txt"}]});
+    assert_eq!(editor.refused("apply", &part)?.reason(), "outsideNotConfirmed");
     ensure!(!repository.path().join("new.txt").exists());
 
     let restored = editor.run("restoreOutside", &json!({"jobId": job}))?;

@@ -112,7 +112,7 @@ end
 ---@param only_accepted boolean
 function M.start(job, only_accepted)
   local view = preview.views[job.id]
-  if not view then
+  if not view or view.unseen then
     return preview.open(job, function() ui.say('look at the changes, then apply them with :Pactify apply') end)
   end
   local accepted, parts = preview.selection(view, true)

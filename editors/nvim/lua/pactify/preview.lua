@@ -28,6 +28,7 @@ local most_coloured, page_size = 512 * 1024, 1000
 ---@field file? pactify.FileChange The one that is shown.
 ---@field hunks pactify.HunkView[] Its hunks.
 ---@field merging boolean Whether its merge is shown instead.
+---@field unseen? boolean Whether its result came while nobody asked for it: it is shown before it can be applied.
 ---@field turn integer Counts what was asked for, so that late answers are dropped.
 
 --- By job. What is here was shown: only that can be applied.
@@ -43,7 +44,7 @@ looks.partly, looks.applied, looks.none = { '◐', 'DiagnosticWarn' }, { '=', 'C
 local titles = { base = 'before', result = 'after', current = 'your checkout', merged = 'merged, not written' }
 
 --- What a file is known by, whatever its name holds.
-local function key(file) return file.pathBytes or file.path end
+local function key(file) return file.pathBytes and 'b:' .. file.pathBytes or 'p:' .. file.path end
 
 function M.name(file) return { path = file.path, pathBytes = file.pathBytes } end
 
@@ -186,7 +187,7 @@ local function beside(job, file, sides, found, windows)
   for index, side in ipairs(sides) do
     local content, window = found[index], windows[index]
     local lines = content.binary and { ('(not text: %d bytes)'):format(content.size) } or ui.lines(content.text or '')
-    buffers[index] = ui.scratch(('pactify://%s/%s/%s'):format(job.id, side, key(file)), lines)
+    buffers[index] = ui.scratch(('pactify://%s/%s/%s'):format(job.id, side, file.pathBytes or file.path), lines)
     vim.api.nvim_win_set_buf(window, buffers[index])
     local conflicts = content.conflicts or 0
     local title = titles[side] .. (conflicts > 0 and (' · %d conflicts: never written'):format(conflicts) or '')
@@ -326,14 +327,14 @@ local function ask(job, done)
 end
 
 --- Looks again, after an apply or for a new result. Marks stay, unless the result is another one.
-function M.refresh(job_id)
+function M.refresh(job_id, is_looked_at)
   local view = M.views[job_id]
   M.views[job_id] = view and is_open(view) and view or nil
   if not M.views[job_id] then return end
   ask(view.job, function(preview)
     if not is_open(view) then return end
-    if preview.changeSet ~= view.preview.changeSet then view.marks = {} end
-    view.preview = preview
+    if preview.changeSet ~= view.preview.changeSet then view.marks, view.unseen = {}, true end
+    view.preview, view.unseen = preview, view.unseen and not is_looked_at
     list(view)
     for _, file in ipairs(view.file and preview.files or {}) do
       if key(file) == key(view.file) then return show(view, file, view.merging) end
@@ -388,7 +389,7 @@ function M.open(job, done)
   local old = M.views[job.id]
   if old and is_open(old) then
     vim.api.nvim_set_current_win(old.window)
-    return M.refresh(job.id)
+    return M.refresh(job.id, true)
   end
   ask(job, function(preview)
     vim.cmd.tabnew()

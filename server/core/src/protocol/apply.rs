@@ -20,8 +20,7 @@ wire! {
         /// Merges that the person looked at and wants.
         #[serde(default)]
         pub confirm_merges: Vec<ShownMerge>,
-        /// Whether the person looked at the dangerous changes outside the job's tree and wants all of the result all the
-        /// same.
+        /// Whether the person looked at the dangerous changes outside the job's tree and wants the result all the same.
         #[serde(default)]
         pub confirm_outside: bool,
     }

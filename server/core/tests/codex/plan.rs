@@ -92,6 +92,7 @@ fn settings_that_would_break_a_promise_are_refused_by_name() {
         ("hooks.PreToolUse = []", "hooks"),
         ("notify = [\"sh\"]", "notify"),
         ("features.hooks = true", "features.hooks"),
+        ("features.codex_hooks = true", "features.codex_hooks"),
         ("features.\"Hooks\" = true", "features.Hooks"),
         ("features.shell_snapshot = true", "features.shell_snapshot"),
         ("features.daemon_auto_start = true", "features.daemon_auto_start"),
@@ -121,6 +122,8 @@ fn what_acts_outside_the_sandbox_is_refused_for_read_only_jobs_alone() {
         "mcp_servers.x.command = \"x\"",
         "features.plugins = true",
         "features.apps = true",
+        "features.connectors = true",
+        "agents.x.config_file = \"/x.toml\"",
         "features.computer_use = true",
         "plugins.x.enabled = true",
     ] {

@@ -49,10 +49,10 @@ impl Jobs {
     }
 }
 
-/// Refuses an apply of everything while something dangerous outside was neither put back nor confirmed: whoever takes
-/// a result without a look would not see it.
+/// Refuses an apply while something dangerous outside was neither put back nor confirmed, of a part as well: a part is
+/// what a client makes of "all but what can never be applied", and whoever takes one has not looked outside for it.
 pub(super) fn refuse_unless_settled(journal: &Journal, params: &ApplyParams) -> Result<(), Failure> {
-    if params.select.is_some() || params.confirm_outside || !journal.state().has_danger_outside() {
+    if params.confirm_outside || !journal.state().has_danger_outside() {
         return Ok(());
     }
     let changes = journal.state().outside_changes();

@@ -84,6 +84,8 @@ const LOCKS: &[Lock] = &[
     lock(&["hooks"], On::EveryJob, OUTSIDE),
     lock(&["notify"], On::EveryJob, OUTSIDE),
     lock(&["features", "hooks"], On::EveryJob, OUTSIDE),
+    // An older name of `hooks`.
+    lock(&["features", "codex_hooks"], On::EveryJob, OUTSIDE),
     lock(&["features", "shell_snapshot"], On::EveryJob, OUTSIDE),
     lock(&["features", "daemon_auto_start"], On::EveryJob, "a daemon would outlive the job"),
     lock(&["features", "use_legacy_landlock"], On::EveryJob, "it replaces the sandbox that the preflight checked"),
@@ -98,6 +100,9 @@ const LOCKS: &[Lock] = &[
     lock(&["mcp_servers"], On::ReadOnlyJobs, OUTSIDE),
     lock(&["plugins"], On::ReadOnlyJobs, OUTSIDE),
     lock(&["marketplaces"], On::ReadOnlyJobs, OUTSIDE),
+    lock(&["agents"], On::ReadOnlyJobs, "a role brings settings of its own, which start programs outside the sandbox"),
+    // An older name of `apps`.
+    lock(&["features", "connectors"], On::ReadOnlyJobs, "its tools act outside codex's sandbox"),
     lock(&["features", "apps"], On::ReadOnlyJobs, "its tools act outside codex's sandbox"),
     lock(&["features", "plugins"], On::ReadOnlyJobs, OUTSIDE),
     lock(&["features", "remote_plugin"], On::ReadOnlyJobs, OUTSIDE),
