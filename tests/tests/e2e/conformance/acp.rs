@@ -184,8 +184,9 @@ mod conversation {
             assert!(text(refused)?.starts_with("refused: "), "{refused}: {}", text(refused)?);
         }
         assert_eq!(repository.read("victim.txt")?, "precious\n");
-        let said = editor.run("events", &json!({"jobId": job, "limit": 1000}))?.to_string();
-        assert_eq!(said.matches("refused: ").count(), 5, "{said}");
+        let said = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+        let refused = |event: &&Value| event["text"].as_str().is_some_and(|text| text.starts_with("refused: "));
+        assert_eq!(said["events"].as_array().into_iter().flatten().filter(refused).count(), 5, "{said}");
         Ok(())
     }
 
