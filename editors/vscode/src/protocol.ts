@@ -43,9 +43,7 @@ export interface ApplyParams {
   confirmSensitive?: PathName[];
   /** Merges that the person looked at and wants. */
   confirmMerges?: ShownMerge[];
-  /**
-   * Whether the person looked at the dangerous changes outside the job's tree and wants all of the result all the same.
-   */
+  /** Whether the person looked at the dangerous changes outside the job's tree and wants the result all the same. */
   confirmOutside?: boolean;
 }
 

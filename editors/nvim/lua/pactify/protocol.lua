@@ -28,7 +28,7 @@ local M = {}
 ---@field select? pactify.Selected[] Only these paths, or parts of them; all of it when absent.
 ---@field confirmSensitive? pactify.PathName[] Sensitive paths and links that the person looked at and wants.
 ---@field confirmMerges? pactify.ShownMerge[] Merges that the person looked at and wants.
----@field confirmOutside? boolean Whether the person looked at the dangerous changes outside the job's tree and wants all of the result all the same.
+---@field confirmOutside? boolean Whether the person looked at the dangerous changes outside the job's tree and wants the result all the same.
 
 --- A question that only the person can answer.
 ---@class pactify.Approval
