@@ -327,14 +327,14 @@ local function ask(job, done)
 end
 
 --- Looks again, after an apply or for a new result. Marks stay, unless the result is another one.
-function M.refresh(job_id, is_looked_at)
+function M.refresh(job_id, asked)
   local view = M.views[job_id]
   M.views[job_id] = view and is_open(view) and view or nil
   if not M.views[job_id] then return end
   ask(view.job, function(preview)
     if not is_open(view) then return end
-    if preview.changeSet ~= view.preview.changeSet then view.marks, view.unseen = {}, true end
-    view.preview, view.unseen = preview, view.unseen and not is_looked_at
+    local same = preview.changeSet == view.preview.changeSet
+    view.preview, view.marks, view.unseen = preview, same and view.marks or {}, not asked and (view.unseen or not same)
     list(view)
     for _, file in ipairs(view.file and preview.files or {}) do
       if key(file) == key(view.file) then return show(view, file, view.merging) end
