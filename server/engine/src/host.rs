@@ -409,18 +409,7 @@ fn redacted(mut known: Known, redactor: &Redactor) -> Known {
 
 /// Whether a journal of this length takes no such event any more. What decides anything is always taken.
 fn is_left_out(known: &Known, length: u64) -> bool {
-    let is_chatter = matches!(
-        known,
-        Known::Message { .. }
-            | Known::Reasoning { .. }
-            | Known::CommandStarted { .. }
-            | Known::CommandOutput { .. }
-            | Known::CommandEnded { .. }
-            | Known::FilesTouched { .. }
-            | Known::ToolUsed { .. }
-            | Known::Plan { .. }
-    );
-    is_chatter && length >= CHATTER_MAX
+    known.is_chatter() && length >= CHATTER_MAX
 }
 
 fn reap() {

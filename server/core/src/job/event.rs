@@ -491,21 +491,28 @@ impl Event {
     pub fn is_milestone(&self) -> bool {
         match self {
             Self::Unknown(_) => false,
-            Self::Known(known) => !matches!(
-                known,
-                Known::Message { .. }
-                    | Known::Reasoning { .. }
-                    | Known::CommandStarted { .. }
-                    | Known::CommandOutput { .. }
-                    | Known::CommandEnded { .. }
-                    | Known::FilesTouched { .. }
-                    | Known::ToolUsed { .. }
-                    | Known::Plan { .. }
-                    | Known::Notice { .. }
-                    | Known::OutsideRecorded { .. }
-                    | Known::Usage { .. }
-            ),
+            Self::Known(known) => {
+                !known.is_chatter()
+                    && !matches!(known, Known::Notice { .. } | Known::OutsideRecorded { .. } | Known::Usage { .. })
+            }
         }
+    }
+}
+
+impl Known {
+    /// Whether it tells what a harness says and does, and decides nothing.
+    pub fn is_chatter(&self) -> bool {
+        matches!(
+            self,
+            Self::Message { .. }
+                | Self::Reasoning { .. }
+                | Self::CommandStarted { .. }
+                | Self::CommandOutput { .. }
+                | Self::CommandEnded { .. }
+                | Self::FilesTouched { .. }
+                | Self::ToolUsed { .. }
+                | Self::Plan { .. }
+        )
     }
 }
 
