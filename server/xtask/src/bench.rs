@@ -36,6 +36,8 @@ pub(crate) struct Arguments {
 }
 
 const BUILD: Duration = Duration::from_secs(3000);
+/// What is measured beside the product, or takes part.
+const OTHERS: [&str; 3] = ["engine-bench", "echo-loop", "scripted-agent"];
 /// In memory, and short enough for sockets below it.
 const MEMORY: &str = "/dev/shm";
 
@@ -92,8 +94,9 @@ fn build() -> anyhow::Result<PathBuf> {
     let target = install::host()?;
     // Apart: what else the tests' programs are built with must not get into the product's.
     let product = ["--package", "pactify-lsp", "--bin", "pactify-lsp"].as_slice();
-    let others = ["--package", "pactify-tests", "--no-default-features", "--features", "engine", "--bins"].as_slice();
-    for chosen in [product, others] {
+    let others = ["--package", "pactify-tests", "--no-default-features", "--features", "engine"].as_slice();
+    let programs = OTHERS.map(|program| ["--bin", program]);
+    for chosen in [product, &[others, programs.as_flattened()].concat()] {
         let mut cargo = install::shipped("build", &target);
         cargo.arg("--release").args(chosen);
         aloud(cargo, BUILD).map_err(|failed| failed.error)?;
