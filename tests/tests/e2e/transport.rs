@@ -1,4 +1,5 @@
-//! The language server transport, against a probe whose handlers sleep, panic, print and wait for the client.
+//! The language server transport, against a probe whose handlers sleep, panic, print and wait for the client; what comes
+//! from outside ([`mutations`], [`product`]) against the product, too.
 //!
 //! Where a check is about a defect of `tower_lsp::Server`, a test of the same module runs the same steps against the
 //! probe on that server and shows that they fail, so that ours cannot pass by looking at nothing.
@@ -11,17 +12,25 @@ mod limits;
 mod malformed;
 mod mutations;
 mod outbox;
+mod product;
 
 use std::process::Command;
 use std::time::Duration;
 
 use pactify_tests::lsp::{Client, Launch, RpcError};
+use pactify_tests::outside;
+use pactify_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
 
 /// What the product promises about the end of a session.
 const SOON: Duration = Duration::from_secs(1);
 /// Long enough for a server that works to have done it, short enough to wait for one that never will.
 const NEVER: Duration = Duration::from_millis(1500);
+
+/// The largest message.
+const CAP: usize = 64 * 1024 * 1024;
+/// For what takes seconds on an idle machine: these tests are about size.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What the probe's handlers stand on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +48,19 @@ fn probe(server: Server) -> Launch {
         command.arg("--stock");
     }
     Launch::new(command)
+}
+
+/// `pactify-lsp` in a world of its own.
+struct Product(Sandbox);
+
+impl Product {
+    fn new() -> Self {
+        Self(Sandbox::new().unwrap())
+    }
+
+    fn launch(&self) -> Launch {
+        Launch::new(self.0.command(outside::program("pactify-lsp").unwrap())).arg("--stdio")
+    }
 }
 
 fn ours() -> Client {
@@ -72,4 +94,12 @@ fn refusal(client: &Client, id: i64) -> RpcError {
 
 fn sleep_for(ms: u64) -> Value {
     json!({"ms": ms})
+}
+
+/// Resident memory of the server.
+fn resident_mib(client: &Client) -> usize {
+    let pid = client.pid().as_raw_nonzero();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() / 1024
 }

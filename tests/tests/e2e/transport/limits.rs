@@ -7,18 +7,6 @@ use pactify_tests::lsp::{DEADLINE, frame};
 
 use super::*;
 
-const CAP: usize = 64 * 1024 * 1024;
-/// For what takes seconds on an idle machine: these tests are about size.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Resident memory of the server.
-fn resident_mib(client: &Client) -> usize {
-    let pid = client.pid().as_raw_nonzero();
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() / 1024
-}
-
 /// A request whose body has exactly this many bytes.
 fn request_of(length: usize) -> Vec<u8> {
     let (head, tail) = (r#"{"jsonrpc":"2.0","id":"big","method":"probe/length","params":[""#, r#""]}"#);
@@ -30,10 +18,12 @@ fn request_of(length: usize) -> Vec<u8> {
 
 #[test]
 fn a_message_of_the_largest_size_is_served() {
-    let client = ours();
+    let mut client = ours();
     client.send_raw(&request_of(CAP)).unwrap();
     let answer = client.take("the answer", PATIENCE, |message| message["id"] == "big").unwrap();
     assert!(answer["result"].as_u64().is_some_and(|length| length > CAP as u64 - 100));
+    assert_serves(&mut client);
+    assert!(resident_mib(&client) < 32, "{} MiB", resident_mib(&client));
 }
 
 #[test]
@@ -52,6 +42,7 @@ fn a_header_of_a_mebibyte_is_refused_and_skipped() {
     client.send_raw(format!("X-Junk: {junk}\r\nContent-Length: 2\r\n\r\n{{}}").as_bytes()).unwrap();
     assert_eq!(client.anonymous_error(SOON).unwrap().code, -32600);
     assert_serves(&mut client);
+    assert!(resident_mib(&client) < 32, "{} MiB", resident_mib(&client));
 }
 
 #[test]
