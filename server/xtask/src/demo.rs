@@ -27,10 +27,16 @@ const JOB: Duration = Duration::from_secs(180);
 /// For the server to end when it is told to.
 const END: Duration = Duration::from_secs(10);
 
+/// Builds what it starts, and plays.
 pub(crate) fn run() -> anyhow::Result<()> {
+    stage::build()?;
+    play()
+}
+
+/// The demo with what is built already.
+pub(crate) fn play() -> anyhow::Result<()> {
     let screen = Screen::new();
     screen.heading("Preparing");
-    stage::build()?;
     let begun = Instant::now();
     let stage = Stage::new(&screen)?;
     let repository = stage.repository()?;

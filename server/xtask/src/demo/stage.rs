@@ -1,5 +1,6 @@
 //! What the demo plays on: the programs built, a world of its own, the harness, the provider, a repository, the brief.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -12,6 +13,7 @@ use serde_json::json;
 
 use super::screen::Screen;
 use crate::run::{aloud, command};
+use crate::tools::ToolError;
 use crate::{repository, tools};
 
 /// From nothing, on two cores.
@@ -74,8 +76,8 @@ impl Brief {
 impl Stage {
     pub(super) fn new(screen: &Screen) -> anyhow::Result<Self> {
         let mut sandbox = Sandbox::new()?;
-        let harness = match tools::ensure(Tool::Codex) {
-            Ok(codex) => {
+        let harness = match found(tools::ensure(Tool::Codex))? {
+            Found::Codex(codex) => {
                 let provider = provider()?;
                 let address = provider.base_url("default");
                 sandbox.set(KEY.0, KEY.1);
@@ -94,8 +96,8 @@ impl Stage {
                 screen.quote(&configuration);
                 Harness::Codex(provider)
             }
-            Err(error) => {
-                screen.note(&format!("{:#}", anyhow::Error::from(error)));
+            Found::NoNpm(why) => {
+                screen.note(&why);
                 screen.note("the scripted agent stands in for codex");
                 use_scripted_agent(&sandbox, &[])?;
                 Harness::Scripted
@@ -113,6 +115,22 @@ impl Stage {
     }
 }
 
+/// What becomes of the wish for the real codex.
+#[derive(Debug)]
+enum Found {
+    Codex(PathBuf),
+    /// Only that it can't be installed here is a reason to do without; why.
+    NoNpm(String),
+}
+
+fn found(codex: Result<PathBuf, ToolError>) -> anyhow::Result<Found> {
+    match codex {
+        Ok(codex) => Ok(Found::Codex(codex)),
+        Err(error @ ToolError::NoInstaller { .. }) => Ok(Found::NoNpm(format!("{:#}", anyhow::Error::from(error)))),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Starts the model provider with the turns of the demo.
 fn provider() -> anyhow::Result<Provider> {
     let scripts = Scripts::from_value(json!({"steps": [
@@ -122,4 +140,18 @@ fn provider() -> anyhow::Result<Provider> {
         {"message": "The program greets the world, and docs/usage.md says so."},
     ]}))?;
     Provider::start(scripts).context("the scripted provider can't listen on 127.0.0.1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_without_npm_does_the_scripted_agent_stand_in() {
+        let tool = Tool::Codex;
+        let none = found(Err(ToolError::NoInstaller { tool, installer: "npm" })).unwrap();
+        assert!(matches!(none, Found::NoNpm(why) if why.contains("install npm")));
+        let path = PathBuf::from("/nowhere/codex");
+        assert!(found(Err(ToolError::NoProgram { tool, path })).is_err());
+    }
 }

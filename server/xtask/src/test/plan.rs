@@ -10,7 +10,7 @@ use pactify_tests::tools::Tool;
 
 use super::environment;
 use crate::repository;
-use crate::{codegen, tidy, tools};
+use crate::{codegen, demo, tidy, tools};
 
 /// What every cargo command that compiles is given.
 const EVERYTHING: [&str; 3] = ["--workspace", "--all-targets", "--all-features"];
@@ -34,7 +34,12 @@ pub(super) enum Work {
 pub(super) fn full() -> Vec<Step> {
     let mut steps = vec![own("tools", || install(tools::by_default()))];
     steps.extend(style());
-    steps.extend([build(), tests(None), cargo("doc tests", 10, &["test", "--doc", "--workspace", "--all-features"])]);
+    steps.extend([
+        build(),
+        own("demo", demo::play),
+        tests(None),
+        cargo("doc tests", 10, &["test", "--doc", "--workspace", "--all-features"]),
+    ]);
     steps.extend(clients());
     steps.push(dependencies());
     steps
