@@ -111,6 +111,12 @@ pub trait Harness: Send + Sync {
         None
     }
 
+    /// Whether a job of this access may have these settings: asked before they are recorded, as a plan, which refuses
+    /// the same, is made after that.
+    fn check_settings(&self, _settings: &HarnessSettings, _access: Access) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// A plan for a job that may change its tree.
     fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure>;
 

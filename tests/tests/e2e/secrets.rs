@@ -174,6 +174,57 @@ fn a_secret_that_is_said_in_pieces_is_in_no_sink() -> Result<()> {
     Ok(())
 }
 
+/// What stands in a setting, and must be in no file but the one of the person's.
+const WRITTEN: &str = "rhabarber kompott mit zimt";
+
+#[test]
+fn settings_that_no_job_may_have_are_refused_before_anything_is_written() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    let codex = use_scripted_agent(&sandbox, &[])?.display().to_string();
+    let program = |name: &str| format!("[harnesses.{name}]\nexecutable = {codex:?}\n");
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let good = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "Done."}])), &json!({}))?;
+    assert_eq!(editor.until(&good, "finished")?["outcome"], "succeeded");
+    let jobs = || super::hostile::files_below(&sandbox.pactify_home().join("jobs")).map(|files| files.len());
+    let before = jobs()?;
+    for (name, setting) in [
+        ("codex", format!("model_providers.x.experimental_bearer_token = \"{WRITTEN}\"")),
+        ("codex", format!("notify = [\"{WRITTEN}\"]")),
+        ("kimi", format!("providers.x.api_key = \"{WRITTEN}\"")),
+        ("opencode", format!("provider.x.options.apiKey = \"{WRITTEN}\"")),
+        ("agy", format!("model.apiKey = \"{WRITTEN}\"")),
+    ] {
+        configure(&sandbox, &format!("{}[harnesses.{name}.config]\n{setting}\n", program(name)))?;
+        for (verb, argument) in [
+            ("delegate", json!({"brief": "Do it.", "harness": name})),
+            ("retry", json!({"jobId": good, "harness": name})),
+        ] {
+            let refused = editor.refused(verb, &argument)?;
+            assert!(refused.reason() == "invalidConfig", "{name}: {refused:?}");
+            assert!(refused.message.contains(&format!("[harnesses.{name}.config]")), "{refused:?}");
+            let next = refused.data.as_ref().map(|data| data["next"].to_string()).unwrap_or_default();
+            assert!(next.contains("take `") || next.contains("remove the key"), "says what to do: {refused:?}");
+        }
+    }
+    assert_eq!(jobs()?, before, "nothing of a job was begun");
+    for path in super::hostile::files_below(&sandbox.pactify_home())? {
+        let text = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
+        assert!(!text.contains(WRITTEN), "{}", path.display());
+    }
+
+    // A job of a version that did not look goes no further either.
+    let record = sandbox.pactify_home().join("jobs").join(&good).join("job.json");
+    let mut spec: Value = serde_json::from_str(&fs::read_to_string(&record)?)?;
+    spec["settings"]["config"] = json!({"notify": ["x"]});
+    fs::write(&record, spec.to_string())?;
+    let refused = editor.refused("resume", &json!({"jobId": good, "message": "Go on."}))?;
+    assert!(refused.reason() == "invalidConfig" && refused.message.contains("`notify`"), "{refused:?}");
+    assert_eq!(editor.until(&good, "finished")?["attempt"], 1);
+    Ok(())
+}
+
 /// The command line of a process.
 fn command_line(process: Pid) -> Result<String> {
     let path = format!("/proc/{}/cmdline", process.as_raw_nonzero());

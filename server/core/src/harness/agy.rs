@@ -11,8 +11,8 @@ mod settings;
 mod verdict;
 
 use super::{
-    Driver, Harness, HarnessName, Launch, LinkKind, LoginPlace, Plan, PlannedFile, PlannedLink, Request, SeenLogins,
-    Stdin, UserConfig, VendorKeys,
+    Driver, Harness, HarnessName, HarnessSettings, Launch, LinkKind, LoginPlace, Plan, PlannedFile, PlannedLink,
+    Request, SeenLogins, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -60,6 +60,10 @@ impl Harness for Agy {
 
     fn probe_environment(&self) -> &'static [(&'static str, &'static str)] {
         &[NO_UPDATE]
+    }
+
+    fn check_settings(&self, asked: &HarnessSettings, _access: Access) -> Result<(), Failure> {
+        settings::check(&asked.config)
     }
 
     fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {

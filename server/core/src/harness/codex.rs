@@ -59,6 +59,10 @@ impl Harness for Codex {
         launcher::native_candidates(executable, launcher::Arch::of_this_build())
     }
 
+    fn check_settings(&self, settings: &HarnessSettings, access: Access) -> Result<(), Failure> {
+        config::check(&settings.config, access)
+    }
+
     fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
         let launch = launch(request, &grant.tree, Access::Write, grant.network)?;
         Ok(Plan::new(grant, launch))

@@ -9,8 +9,8 @@ mod records;
 
 use super::acp::AcpDriver;
 use super::{
-    Driver, Harness, HarnessName, Interpreter, Launch, LinkKind, LoginPlace, PersonFiles, Plan, PlannedFile,
-    PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
+    Driver, Harness, HarnessName, HarnessSettings, Interpreter, Launch, LinkKind, LoginPlace, PersonFiles, Plan,
+    PlannedFile, PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -57,6 +57,10 @@ impl Harness for Kimi {
         let node = Interpreter { name: "Node.js", program: "node", at_least: [22, 19, 0] };
         let is_script = executable.as_path().extension().is_some_and(|end| end == "mjs" || end == "js");
         is_script.then_some(node)
+    }
+
+    fn check_settings(&self, settings: &HarnessSettings, _access: Access) -> Result<(), Failure> {
+        config::check(&settings.config)
     }
 
     fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {

@@ -12,8 +12,8 @@ mod second;
 
 use super::acp::{AcpDriver, Dialect};
 use super::{
-    Driver, Harness, HarnessName, KeptLogin, Launch, LinkKind, LoginPlace, PersonFiles, Places, Plan, PlannedFile,
-    PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
+    Driver, Harness, HarnessName, HarnessSettings, KeptLogin, Launch, LinkKind, LoginPlace, PersonFiles, Places, Plan,
+    PlannedFile, PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -55,6 +55,10 @@ impl Harness for Opencode {
 
     fn native_candidates(&self, executable: &AbsPath) -> Vec<AbsPath> {
         launcher::native_candidates(executable, launcher::Machine::of_this_build())
+    }
+
+    fn check_settings(&self, settings: &HarnessSettings, _access: Access) -> Result<(), Failure> {
+        config::settings(&settings.config).map(drop)
     }
 
     fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {

@@ -131,6 +131,8 @@ fn what_a_promise_hangs_on_cannot_be_set() {
         let failure = launch(harness, &asked.request(), Access::Write).unwrap_err();
         assert_eq!(failure.code, FailureCode::InvalidConfig, "{setting}");
         assert!(failure.message.contains(named) && !failure.message.contains("sk-x"), "{setting}: {failure:?}");
+        let beforehand = harness.check_settings(asked.request().settings, Access::Write);
+        assert_eq!(beforehand, Err(failure), "{setting}: said beforehand");
     }
 }
 

@@ -89,10 +89,19 @@ fn an_old_or_unknown_version_is_not_started() {
 
 #[test]
 fn what_makes_an_access_mode_cannot_be_configured_and_no_name_is_a_flag() {
-    for key in ["permissions.allow = []", "toolPermission = \"always-proceed\"", "hooks = {}", "trustedWorkspaces = []"]
-    {
-        let failure = Asked::of(&format!("config.{key}")).plan(Access::Write).unwrap_err();
+    for key in [
+        "permissions.allow = []",
+        "toolPermission = \"always-proceed\"",
+        "hooks = {}",
+        "trustedWorkspaces = []",
+        "model.apiKey = \"sk-x\"",
+    ] {
+        let asked = Asked::of(&format!("config.{key}"));
+        let beforehand = Asked::harness().check_settings(&asked.settings, Access::Write);
+        let failure = asked.plan(Access::Write).unwrap_err();
         assert_eq!(failure.code, FailureCode::InvalidConfig, "{key}");
+        assert!(!failure.message.contains("sk-x"), "{failure:?}");
+        assert_eq!(beforehand, Err(failure), "{key}: said beforehand");
     }
     for asked in [Asked { model: Some("-x"), ..Asked::plain() }, Asked { session: Some(""), ..Asked::plain() }] {
         assert_eq!(asked.plan(Access::Write).unwrap_err().code, FailureCode::InvalidParams);

@@ -104,7 +104,9 @@ fn settings_that_would_break_a_promise_are_refused_by_name() {
         ("shell_environment_policy.set.PACTIFY_JOB = \"\"", "shell_environment_policy.set.PACTIFY_JOB"),
         ("model_providers.x.experimental_bearer_token = \"t\"", "model_providers.x.experimental_bearer_token"),
         ("model_providers.x.http_headers.Authorization = \"t\"", "model_providers.x.http_headers.Authorization"),
-        ("features = false", "features"),
+        ("model_providers.x.http_headers.x-api-key = \"t\"", "model_providers.x.http_headers.x-api-key"),
+        ("model_providers.x.query_params.key = \"t\"", "model_providers.x.query_params.key"),
+        ("shell_environment_policy.set.NPM_TOKEN = \"t\"", "shell_environment_policy.set.NPM_TOKEN"),
     ];
     for (setting, named) in every_job {
         let asked = Asked::configured(&format!("[harnesses.codex.config]\n{setting}"));
@@ -112,6 +114,7 @@ fn settings_that_would_break_a_promise_are_refused_by_name() {
             let failure = launch(&asked, access).unwrap_err();
             assert_eq!(failure.code, FailureCode::InvalidConfig, "{setting}");
             assert!(failure.message.contains(&format!("`{named}`")), "{setting}: {}", failure.message);
+            assert_eq!(Codex.check_settings(&asked.settings, access), Err(failure), "{setting}: said beforehand");
         }
     }
 }
@@ -131,6 +134,8 @@ fn what_acts_outside_the_sandbox_is_refused_for_read_only_jobs_alone() {
         assert!(launch(&asked, Access::Write).is_ok(), "{setting}");
         let failure = launch(&asked, Access::ReadOnly).unwrap_err();
         assert!(failure.message.contains("read-only"), "{setting}: {}", failure.message);
+        assert_eq!(Codex.check_settings(&asked.settings, Access::Write), Ok(()), "{setting}");
+        assert_eq!(Codex.check_settings(&asked.settings, Access::ReadOnly), Err(failure), "{setting}");
     }
 }
 
@@ -141,8 +146,12 @@ fn a_locked_key_may_repeat_what_is_planned_or_tighten_it() {
         "features.hooks = false",
         "sandbox_workspace_write.network_access = false",
         "sandbox_workspace_write = { exclude_slash_tmp = true }",
+        // Names of variables are no secrets.
+        "model_providers.x = { env_key = \"K\", env_http_headers = { Authorization = \"A\" } }",
+        "mcp_servers.x = { command = \"x\", bearer_token_env_var = \"T\" }",
     ] {
         let asked = Asked::configured(&format!("[harnesses.codex.config]\n{setting}"));
+        assert_eq!(Codex.check_settings(&asked.settings, Access::Write), Ok(()), "{setting}");
         assert!(launch(&asked, Access::Write).is_ok(), "{setting}");
     }
     let offline = Asked::configured("[harnesses.codex.config]\nsandbox_workspace_write.network_access = false");
@@ -151,6 +160,16 @@ fn a_locked_key_may_repeat_what_is_planned_or_tighten_it() {
 
     let widened = Asked::configured("[harnesses.codex.config]\nsandbox_workspace_write.network_access = true");
     assert!(launch(&widened, Access::ReadOnly).is_err());
+}
+
+#[test]
+fn what_is_no_table_where_codex_has_one_is_refused_beforehand() {
+    let asked = Asked::configured("[harnesses.codex.config]\nfeatures = false");
+    for access in [Access::Write, Access::ReadOnly] {
+        let failure = launch(&asked, access).unwrap_err();
+        assert!(failure.message.contains("`features`"), "{failure:?}");
+        assert_eq!(Codex.check_settings(&asked.settings, access), Err(failure));
+    }
 }
 
 #[test]

@@ -55,6 +55,7 @@ impl Jobs {
         };
         let access = params.access.unwrap_or(settings.access);
         refuse_mode(&*found, access)?;
+        found.check_settings(&harness_settings, access)?;
         let with_user_config = params.with_user_config.unwrap_or_default();
         let of_configuration = user_config(&*found, access, with_user_config)?;
         let place = place(params, access)?;
@@ -121,6 +122,7 @@ impl Jobs {
         let harness =
             registry::find(&old.harness, &settings).ok_or_else(|| unknown_harness(old.harness.as_str(), &all))?;
         refuse_mode(&*harness, old.access)?;
+        harness.check_settings(&settings, old.access)?;
         let with_user_config = params.with_user_config.unwrap_or(old.with_user_config);
         let of_configuration = user_config(&*harness, old.access, with_user_config)?;
         let asked = (old.access == Access::Write).then_some(old.permissions);

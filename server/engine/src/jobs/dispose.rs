@@ -6,10 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use pactify_core::brief::Brief;
-use pactify_core::job::Place;
+use pactify_core::harness::registry;
 use pactify_core::job::event::Known;
 use pactify_core::job::outcome::Disposition;
 use pactify_core::job::state::{Host, JobState, Phase, SeenState};
+use pactify_core::job::{JobSpec, Place};
 use pactify_core::protocol::{JobMoved, ResumeParams};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, display};
 
@@ -66,6 +67,10 @@ impl Jobs {
                 format!("job {job} cannot go on: {what}"),
                 "retry the job to have it done from the beginning",
             ));
+        }
+        let JobSpec { harness, settings, access, .. } = journal.spec();
+        if let Some(harness) = registry::find(harness, settings) {
+            harness.check_settings(settings, *access)?;
         }
         let last = journal.state().last;
         let lock = journal.into_lock();

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use toml::Table;
 
+use super::super::settings::{names_a_secret, secret_in};
 use crate::job::access::Access;
 use crate::{Failure, FailureCode};
 
@@ -15,8 +16,8 @@ pub(super) const COMMANDS: &[&str] = &["git diff", "git log", "git status", "ls"
 /// Keys that make an access mode what it is.
 const LOCKED: &[&str] = &["hooks", "permissions", "toolPermission", "trustedWorkspaces"];
 
-/// The text of `settings.json`.
-pub(super) fn generate(own: &Table, access: Access) -> Result<String, Failure> {
+/// Whether `own`, the person's settings in `[harnesses.agy.config]`, are ones that a job may have.
+pub(super) fn check(own: &Table) -> Result<(), Failure> {
     if let Some(key) = LOCKED.iter().find(|key| own.contains_key(**key)) {
         return Err(Failure::new(
             FailureCode::InvalidConfig,
@@ -24,6 +25,19 @@ pub(super) fn generate(own: &Table, access: Access) -> Result<String, Failure> {
             "remove the key; a job's access is chosen for the job (`--read-only`)",
         ));
     }
+    match secret_in(own, &|path, _| path.last().is_some_and(|key| names_a_secret(key))) {
+        None => Ok(()),
+        Some(key) => Err(Failure::new(
+            FailureCode::InvalidConfig,
+            format!("[harnesses.agy.config] {key}: a secret written here would be copied into every job's record"),
+            "remove the key, and let a variable with the secret through (`environment`)",
+        )),
+    }
+}
+
+/// The text of `settings.json`.
+pub(super) fn generate(own: &Table, access: Access) -> Result<String, Failure> {
+    check(own)?;
     let mut all: Map<String, Value> = serde_json::to_value(own)
         .ok()
         .and_then(|value| if let Value::Object(map) = value { Some(map) } else { None })

@@ -10,6 +10,7 @@
 use toml::{Table, Value};
 
 use super::super::Request;
+use super::super::settings::{names_a_secret, secret_in};
 use crate::job::access::Access;
 use crate::{Failure, FailureCode, JobId, redact};
 
@@ -110,21 +111,23 @@ const LOCKS: &[Lock] = &[
     lock(&["features", "computer_use"], On::ReadOnlyJobs, "its tools act outside codex's sandbox"),
 ];
 
-/// What stays out of the record of a job; the person's own file is in none.
-const SECRETS: &[Lock] = &[
-    lock(&["model_providers", "*", "experimental_bearer_token"], On::EveryJob, SECRET),
-    lock(&["model_providers", "*", "http_headers", "authorization"], On::EveryJob, SECRET),
-    lock(&["model_providers", "*", "http_headers", "api-key"], On::EveryJob, SECRET),
-    lock(&["model_providers", "*", "http_headers", "x-api-key"], On::EveryJob, SECRET),
-];
+/// Whether `wanted`, the person's settings, are ones that a job of this access may have.
+pub(super) fn check(wanted: &Table, access: Access) -> Result<(), Failure> {
+    let mut config = base(access == Access::Write)?;
+    refuse(wanted, &config, access)?;
+    merge(&mut config, wanted, &mut Vec::new())
+}
+
+fn base(network: bool) -> Result<Table, Failure> {
+    let mut config: Table =
+        BASE.parse().map_err(|error| Failure::internal(format!("codex's base configuration: {error}")))?;
+    merge(&mut config, &nest("sandbox_workspace_write", "network_access", network.into()), &mut Vec::new())?;
+    Ok(config)
+}
 
 /// The configuration of `job`, or the person's setting that stands in its way.
 pub(super) fn generate(job: Job<'_>) -> Result<Config, Failure> {
-    let mut config: Table =
-        BASE.parse().map_err(|error| Failure::internal(format!("codex's base configuration: {error}")))?;
-    let network = nest("sandbox_workspace_write", "network_access", job.network.into());
-    merge(&mut config, &network, &mut Vec::new())?;
-
+    let mut config = base(job.network)?;
     let mut left_out = Vec::new();
     if job.request.with_user_config {
         let mut own = own(job.request)?;
@@ -133,7 +136,7 @@ pub(super) fn generate(job: Job<'_>) -> Result<Config, Failure> {
     }
 
     let wanted = &job.request.settings.config;
-    refuse_locked(wanted, &config, job.access, &mut Vec::new())?;
+    refuse(wanted, &config, job.access)?;
     merge(&mut config, wanted, &mut Vec::new())?;
 
     let provider = provider(&config);
@@ -166,7 +169,7 @@ fn leave_out(own: &mut Table, planned: &Table, access: Access, path: &mut Vec<St
         path.push(key.to_owned());
         let keys: Vec<&str> = path.iter().map(String::as_str).collect();
         let below = planned.get(key);
-        let stays = locked(LOCKS, &keys, access).is_none() && (value.is_table() || !below.is_some_and(Value::is_table));
+        let stays = locked(&keys, access).is_none() && (value.is_table() || !below.is_some_and(Value::is_table));
         if !stays {
             noted.push(path.join("."));
         } else if let Value::Table(inner) = value {
@@ -209,6 +212,19 @@ fn nest(outer: &str, inner: &str, value: Value) -> Table {
     Table::from_iter([(outer.to_owned(), Value::Table(below))])
 }
 
+/// Refuses what a promise hangs on, and what must not be in the record of a job; the person's own file is in none.
+fn refuse(wanted: &Table, planned: &Table, access: Access) -> Result<(), Failure> {
+    refuse_locked(wanted, planned, access, &mut Vec::new())?;
+    let is_secret = |path: &[&str], _: &str| {
+        let names_variables = path.iter().any(|part| part.eq_ignore_ascii_case("env_http_headers"));
+        !names_variables && path.last().is_some_and(|key| names_a_secret(key))
+    };
+    match secret_in(wanted, &is_secret) {
+        Some(key) => Err(refused(&key, On::EveryJob, SECRET)),
+        None => Ok(()),
+    }
+}
+
 /// Refuses the first locked key of `wanted`, unless it says what `planned` says anyway or only tightens it.
 fn refuse_locked<'a>(
     wanted: &'a Table,
@@ -219,14 +235,14 @@ fn refuse_locked<'a>(
     for (key, value) in wanted {
         path.push(key);
         let same = planned.get(key) == Some(value) || tightens(path, value);
-        match (value, locked(LOCKS, path, access).or_else(|| locked(SECRETS, path, access))) {
+        match (value, locked(path, access)) {
             _ if same => {}
             (Value::Table(inner), found) if found.is_none() || planned.get(key).is_some_and(Value::is_table) => {
                 let empty = Table::new();
                 let below = planned.get(key).and_then(Value::as_table).unwrap_or(&empty);
                 refuse_locked(inner, below, access, path)?;
             }
-            (_, Some(lock)) => return Err(refused(path, lock)),
+            (_, Some(lock)) => return Err(refused(&path.join("."), lock.on, lock.why)),
             (_, None) => {}
         }
         path.pop();
@@ -238,20 +254,19 @@ fn tightens(path: &[&str], value: &Value) -> bool {
     path == ["sandbox_workspace_write", "network_access"] && value.as_bool() == Some(false)
 }
 
-fn locked(locks: &'static [Lock], path: &[&str], access: Access) -> Option<&'static Lock> {
+fn locked(path: &[&str], access: Access) -> Option<&'static Lock> {
     let matches = |lock: &Lock| {
         lock.path.len() <= path.len()
             && lock.path.iter().zip(path).all(|(want, have)| *want == "*" || want.eq_ignore_ascii_case(have))
     };
-    locks.iter().find(|lock| (lock.on == On::EveryJob || access == Access::ReadOnly) && matches(lock))
+    LOCKS.iter().find(|lock| (lock.on == On::EveryJob || access == Access::ReadOnly) && matches(lock))
 }
 
-fn refused(path: &[&str], lock: &Lock) -> Failure {
-    let key = path.join(".");
-    let jobs = if lock.on == On::ReadOnlyJobs { " for a read-only job" } else { "" };
+fn refused(key: &str, on: On, why: &str) -> Failure {
+    let jobs = if on == On::ReadOnlyJobs { " for a read-only job" } else { "" };
     Failure::new(
         FailureCode::InvalidConfig,
-        format!("[harnesses.codex.config] may not set `{key}`{jobs}: {}", lock.why),
+        format!("[harnesses.codex.config] may not set `{key}`{jobs}: {why}"),
         format!("take `{key}` out of [harnesses.codex.config] in pactify's configuration"),
     )
 }

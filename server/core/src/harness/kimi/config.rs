@@ -8,6 +8,7 @@
 
 use toml::{Table, Value};
 
+use super::super::settings::{names_a_secret, secret_in};
 use super::super::{Request, SeenLogins};
 use crate::job::access::Access;
 use crate::{Failure, FailureCode, redact};
@@ -52,7 +53,7 @@ pub(super) fn render(request: &Request<'_>, access: Access) -> Result<String, Fa
             config.insert(key, value);
         }
     }
-    refuse_locked(&request.settings.config)?;
+    check(&request.settings.config)?;
     merge(&mut config, &request.settings.config);
     if let Some(model) = request.model.or(request.settings.model.as_deref()) {
         config.insert("default_model".to_owned(), model.into());
@@ -95,13 +96,6 @@ pub(super) fn is_logged_in(seen: &SeenLogins<'_>) -> Option<bool> {
     providers().all(|provider| provider.get("oauth").is_some()).then_some(false)
 }
 
-/// Names below which providers keep what one logs in with.
-fn is_secret(key: &str) -> bool {
-    let key = key.to_ascii_lowercase().replace('-', "_");
-    ["key", "token", "secret", "authorization", "password"].iter().any(|end| key.ends_with(end))
-        || key.ends_with("headers")
-}
-
 fn base() -> Table {
     // Ten attempts, the default, are two and a half minutes with a provider that is not there.
     let loop_control = Table::from_iter([("max_attempts_per_step".to_owned(), 3.into())]);
@@ -134,7 +128,8 @@ fn read(own: &str) -> Result<Table, Failure> {
     })
 }
 
-fn refuse_locked(wanted: &Table) -> Result<(), Failure> {
+/// Whether `wanted`, the person's settings in `[harnesses.kimi.config]`, are ones that a job may have.
+pub(super) fn check(wanted: &Table) -> Result<(), Failure> {
     let refused = |key: &str, why: &str| {
         Err(Failure::new(
             FailureCode::InvalidConfig,
@@ -145,29 +140,14 @@ fn refuse_locked(wanted: &Table) -> Result<(), Failure> {
     if let Some((key, why)) = LOCKS.iter().find(|(key, _)| wanted.contains_key(*key)) {
         return refused(key, why);
     }
-    let mut path = Vec::new();
-    match secret_in(wanted, &mut path) {
-        true => refused(&path.join("."), SECRET),
-        false => Ok(()),
+    let is_secret = |path: &[&str], _: &str| {
+        let is_header = path.iter().any(|part| part.to_ascii_lowercase().ends_with("headers"));
+        is_header || path.last().is_some_and(|key| names_a_secret(key))
+    };
+    match secret_in(wanted, &is_secret) {
+        Some(key) => refused(&key, SECRET),
+        None => Ok(()),
     }
-}
-
-fn secret_in(table: &Table, path: &mut Vec<String>) -> bool {
-    for (key, value) in table {
-        path.push(key.clone());
-        let found = match value {
-            Value::Table(below) => secret_in(below, path),
-            Value::String(_) => {
-                is_secret(key) || path.iter().any(|part| part.to_ascii_lowercase().ends_with("headers"))
-            }
-            _ => false,
-        };
-        if found {
-            return true;
-        }
-        path.pop();
-    }
-    false
 }
 
 /// Puts `wanted` over `config`, table by table.

@@ -5,7 +5,9 @@
 //! may name programs; providers of their own go into pactify's configuration, with their keys as `{env:NAME}`.
 
 use serde_json::{Value, json};
+use toml::Table;
 
+use super::super::settings::{names_a_secret, secret_in};
 use super::super::{Request, SeenLogins, VendorKeys};
 use super::{TESTED_VERSION, person};
 use crate::job::access::Access;
@@ -67,7 +69,7 @@ fn text(config: &Value) -> Result<Config, Failure> {
 
 /// Everything but permissions.
 fn common(request: &Request<'_>) -> Result<Value, Failure> {
-    let wanted = settings(request)?;
+    let wanted = settings(&request.settings.config)?;
     let mut config = json!({
         "$schema": "https://opencode.ai/config.json",
         "autoupdate": false,
@@ -165,8 +167,7 @@ pub(super) fn package_lock(version: Option<&str>) -> String {
 }
 
 /// The person's settings as JSON, unless one of them is not theirs to set.
-fn settings(request: &Request<'_>) -> Result<Value, Failure> {
-    let table = &request.settings.config;
+pub(super) fn settings(table: &Table) -> Result<Value, Failure> {
     let refused = |key: &str, why: &str| {
         Err(Failure::new(
             FailureCode::InvalidConfig,
@@ -177,31 +178,16 @@ fn settings(request: &Request<'_>) -> Result<Value, Failure> {
     if let Some((key, why)) = LOCKS.iter().find(|(key, _)| table.contains_key(*key)) {
         return refused(key, why);
     }
-    let value = serde_json::to_value(table).map_err(|error| Failure::internal(error.to_string()))?;
-    let mut path = Vec::new();
-    if secret_in(&value, &mut path) {
+    let is_secret = |path: &[&str], text: &str| {
+        let is_header = path.contains(&"headers");
+        !text.contains("{env:") && (is_header || path.last().is_some_and(|key| names_a_secret(key)))
+    };
+    if let Some(key) = secret_in(table, &is_secret) {
         let why = "a secret written here would be copied into every job's record; write \"{env:NAME}\", and set the \
                    variable";
-        return refused(&path.join("."), why);
+        return refused(&key, why);
     }
-    Ok(value)
-}
-
-/// Whether a key or a header is written out; `path` leads to it then.
-fn secret_in(value: &Value, path: &mut Vec<String>) -> bool {
-    let Value::Object(members) = value else { return false };
-    for (key, value) in members {
-        path.push(key.clone());
-        let lower = key.to_ascii_lowercase();
-        let is_secret = ["key", "token", "secret", "password", "authorization"].iter().any(|end| lower.ends_with(end))
-            || path.iter().any(|part| part == "headers");
-        let is_text = value.as_str().is_some_and(|text| is_secret && !text.contains("{env:"));
-        if is_text || secret_in(value, path) {
-            return true;
-        }
-        path.pop();
-    }
-    false
+    serde_json::to_value(table).map_err(|error| Failure::internal(error.to_string()))
 }
 
 fn collect_variables(value: &Value, found: &mut Vec<String>) {
