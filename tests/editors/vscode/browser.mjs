@@ -109,6 +109,35 @@ export async function withVsCode({ workspace, extensions, machine, payload, use 
   }
 }
 
+/** What a person sees and does in the workbench. */
+export function hands(page) {
+  const row = (text) => page.locator(".sidebar .monaco-list-row", { hasText: text }).first();
+  const pick = (text) => page.locator(".quick-input-list .monaco-list-row", { hasText: text }).first();
+  const fill = (text) => page.locator(".quick-input-widget:visible input.input").fill(text);
+  return {
+    row,
+    pick,
+    toast: (text) => page.locator(".notifications-toasts .notification-list-item", { hasText: text }).first(),
+    button: (place, text) => place.locator(".monaco-button", { hasText: text }).first(),
+    dialog: (text) => page.locator(".monaco-dialog-box", { hasText: text }),
+    /** Runs one of our commands by the palette. */
+    command: async (name) => {
+      await page.keyboard.press("F1");
+      await fill(`>Pactify: ${name}`);
+      await pick(`Pactify: ${name}`).waitFor();
+      await page.keyboard.press("Enter");
+    },
+    open: async (name) => {
+      await page.keyboard.press("Control+p");
+      await fill(name);
+      await pick(name).waitFor();
+      await page.keyboard.press("Enter");
+      await page.locator(".tab.active", { hasText: name }).waitFor();
+    },
+    showJobs: () => page.locator('.activitybar .action-item:has([aria-label^="Pactify"])').click(),
+  };
+}
+
 /** Keeps a picture of the page; returns where it is. */
 export async function shoot(page, name) {
   const folder = given("PACTIFY_PICTURES");

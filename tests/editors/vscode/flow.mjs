@@ -3,7 +3,7 @@
 
 import fs from "node:fs";
 import path from "node:path";
-import { given, shoot, shootBoth, step, withVsCode } from "./browser.mjs";
+import { given, hands, shoot, shootBoth, step, withVsCode } from "./browser.mjs";
 
 const workspace = given("PACTIFY_WORKSPACE");
 const read = (name) => {
@@ -18,17 +18,8 @@ await withVsCode({
   workspace,
   extensions: given("PACTIFY_EXTENSIONS"),
   use: async (page, url) => {
-    const toast = (text) => page.locator(".notifications-toasts .notification-list-item", { hasText: text }).first();
-    const row = (text) => page.locator(".sidebar .monaco-list-row", { hasText: text }).first();
-    const button = (place, text) => place.locator(".monaco-button", { hasText: text }).first();
-    const dialog = (text) => page.locator(".monaco-dialog-box", { hasText: text });
+    const { row, pick, toast, button, dialog, command, open, showJobs } = hands(page);
     const quiet = () => page.keyboard.press("Escape");
-    const command = async (name) => {
-      await page.keyboard.press("F1");
-      await page.locator(".quick-input-widget:visible input.input").fill(`>Pactify: ${name}`);
-      await page.locator(".quick-input-list .monaco-list-row", { hasText: `Pactify: ${name}` }).first().waitFor();
-      await page.keyboard.press("Enter");
-    };
     const outside = [];
     page.on("request", (request) => {
       const { protocol, hostname, href } = new URL(request.url());
@@ -38,12 +29,8 @@ await withVsCode({
     await page.goto(url);
     await step("the workbench shows", 60, () => page.locator(".monaco-workbench .statusbar").waitFor());
     await step("the jobs view says how to begin", 60, async () => {
-      await page.keyboard.press("Control+p");
-      await page.locator(".quick-input-widget:visible input.input").fill("main.c");
-      await page.locator(".quick-input-list .monaco-list-row", { hasText: "main.c" }).first().waitFor();
-      await page.keyboard.press("Enter");
-      await page.locator(".tab.active", { hasText: "main.c" }).waitFor();
-      await page.locator('.activitybar .action-item:has([aria-label^="Pactify"])').click();
+      await open("main.c");
+      await showJobs();
       // Room for what the view says.
       await page.mouse.move(349, 300);
       await page.mouse.down();
@@ -53,7 +40,7 @@ await withVsCode({
     });
     await step("the doctor finds the agent", 60, async () => {
       await command("Doctor");
-      await page.locator(".quick-input-list .monaco-list-row", { hasText: "codex" }).first().waitFor();
+      await pick("codex").waitFor();
     });
     await shoot(page, "vscode-doctor");
     await quiet();
@@ -62,7 +49,7 @@ await withVsCode({
       await button(page.locator(".sidebar .welcome-view"), "Delegate a Task").click();
       await page.locator(".quick-input-widget:visible", { hasText: "Write a Brief" }).waitFor();
       await page.keyboard.type("Greet people by name");
-      await page.locator(".quick-input-list .monaco-list-row", { hasText: "Delegate: Greet people by name" }).waitFor();
+      await pick("Delegate: Greet people by name").waitFor();
       await page.keyboard.press("Enter");
     });
     await step("the job is in a toast that can cancel it, in the view and in the status bar", 60, async () => {
@@ -115,7 +102,7 @@ await withVsCode({
     });
     await step("the rest is taken", 60, async () => {
       await command("Apply…");
-      await page.locator(".quick-input-list .monaco-list-row", { hasText: "partly applied" }).first().waitFor();
+      await pick("partly applied").waitFor();
       await page.keyboard.press("Enter");
       await dialog("Apply 3 files").waitFor();
     });
@@ -127,7 +114,7 @@ await withVsCode({
     });
     await step("it is taken back", 60, async () => {
       await command("Undo Apply");
-      await page.locator(".quick-input-list .monaco-list-row", { hasText: "Greet people by name" }).first().waitFor();
+      await pick("Greet people by name").waitFor();
       await page.keyboard.press("Enter");
       await toast("was undone").waitFor();
       check(!read("README.md").includes("by name") && read("docs/usage.md") === undefined, "not as it was");
