@@ -12,11 +12,12 @@ use pactify_engine::journal::Journal;
 use pactify_engine::store::Store;
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, JOB, pid, use_scripted_agent};
+use pactify_tests::lsp::Launch;
 use pactify_tests::outside;
 use pactify_tests::rendezvous;
 use pactify_tests::running::Running;
 use pactify_tests::sandbox::Sandbox;
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 #[test]
@@ -76,6 +77,35 @@ fn a_job_outlives_its_server() -> Result<()> {
     assert_eq!(status["outcome"], "succeeded", "{status:#}");
     second.apply(&job)?;
     assert_eq!((repository.read("a.txt")?, repository.read("b.txt")?), ("a\n".into(), "b\n".into()));
+    Ok(())
+}
+
+#[test]
+fn a_host_holds_nothing_that_an_editor_left_open() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let leaked = sandbox.root().join("leaked");
+    std::fs::write(&leaked, "")?;
+    let mut shell = sandbox.command("/bin/sh");
+    shell.args(["-c", r#"exec 7<"$1" 9>>"$1"; exec "$0" --stdio"#]);
+    shell.arg(outside::program("pactify-lsp")?).arg(&leaked);
+    let mut editor = Editor::start(Launch::new(shell), repository.path())?;
+    let server = editor.client().pid();
+
+    let job = editor.delegate(&brief(&json!(["hang"])), &json!({}))?;
+    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
+    let holds = |process: Pid| -> Result<bool> {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero()))?;
+        // One that is closed meanwhile is none of these.
+        Ok(open.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|target| target == leaked))
+    };
+    assert!(holds(server)?, "nothing leaked: this proves nothing");
+    assert!(!holds(host)? && !holds(agent)?);
+    editor.run("cancel", &json!({"jobId": job}))?;
+    editor.until(&job, "finished")?;
     Ok(())
 }
 

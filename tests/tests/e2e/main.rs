@@ -25,6 +25,7 @@ mod permissions;
 mod secrets;
 mod setup;
 mod skew;
+mod terminal;
 mod transport;
 mod user_config;
 mod verify;

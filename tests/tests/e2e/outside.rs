@@ -1,4 +1,4 @@
-//! Changes outside a job's tree, end to end: told with the job, in the way of an apply of everything, put back on request.
+//! Changes outside a job's tree, end to end: told with the job, in the way of an apply, put back on request.
 
 use std::path::Path;
 use std::time::Duration;

@@ -31,7 +31,8 @@ use crate::transport::Outbox;
 
 /// Time between two looks for jobs that others started.
 const SURVEY: Duration = Duration::from_secs(3);
-/// Jobs followed at once. Each waits in a thread of its own; those beyond are followed as others end.
+/// Jobs followed at once of those that others started. Each waits in a thread of its own; those beyond are followed as
+/// others end.
 const MAX_FOLLOWED: usize = 64;
 
 /// The way to the session's loop.
@@ -304,7 +305,8 @@ impl Session {
     fn follow(&mut self, job: JobId, replay: Replay) {
         let client = &self.client;
         let wanted = client.progress || client.changes || client.messages || client.asks;
-        if wanted && self.followed.len() < MAX_FOLLOWED && self.followed.insert(job.clone()) {
+        let has_room = replay == Replay::All || self.followed.len() < MAX_FOLLOWED;
+        if wanted && has_room && self.followed.insert(job.clone()) {
             let follower = Follower::new(self.engine.clone(), self.outbox.clone(), self.client.clone(), job);
             self.followers.spawn(follower.run(replay));
         }
