@@ -49,7 +49,8 @@ fuzz_target!(|input: &[u8]| {
         Some(signal @ 128..) => ExitRecord::Signal(i32::from(signal) - 127),
         Some(code) => ExitRecord::Code(i32::from(code)),
     };
-    for (harness, settings) in &*HARNESSES {
+    let both = |entry| [(entry, Access::Write), (entry, Access::ReadOnly)];
+    for ((harness, settings), access) in HARNESSES.iter().flat_map(both) {
         let used = Usage { input_tokens: 7, ..Usage::default() };
         let request = Request {
             job: &JOB,
@@ -66,7 +67,7 @@ fuzz_target!(|input: &[u8]| {
             resume: resumed.then_some(Resume { session: "s", used }),
             version: Some("0.171.0"),
         };
-        let mut driver = harness.driver(&request, Access::Write);
+        let mut driver = harness.driver(&request, access);
         let mut steps = driver.on_start();
         let mut completed = false;
         for line in text.split('\n') {

@@ -41,7 +41,7 @@ pub(super) fn full() -> Vec<Step> {
         cargo("doc tests", 10, &["test", "--doc", "--workspace", "--all-features"]),
     ]);
     steps.extend(clients());
-    steps.push(dependencies());
+    steps.extend([dependencies(), fuzz_targets()]);
     steps
 }
 
@@ -131,6 +131,14 @@ fn dependencies() -> Step {
     with_tool("dependencies", 5 * MINUTE, Tool::Deny, |deny| {
         deny.args(["--workspace", "--all-features", "check", "bans", "licenses", "sources"]);
     })
+}
+
+/// They are a workspace of their own, which nothing else here would see break. (Running them takes a nightly compiler.)
+fn fuzz_targets() -> Step {
+    let target = repository::target();
+    let mut cargo = environment::command("cargo");
+    cargo.args(["check", "--locked", "--manifest-path", "tests/fuzz/Cargo.toml", "--target-dir"]).arg(target);
+    Step { name: "fuzz targets", limit: 15 * MINUTE, work: Work::Run(Box::new(|| Ok(cargo))) }
 }
 
 fn nextest(name: &'static str, minutes: u32, arguments: &[&str]) -> Step {
