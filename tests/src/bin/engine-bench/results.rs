@@ -135,7 +135,7 @@ fn land(world: &World) -> anyhow::Result<Landed> {
         }
     }
     let proof = dead(&job.places)?;
-    let Job { places, lock } = job;
+    let Job { places, lock, .. } = job;
     let captured =
         world.git.capture(&proof, &places, &world.examined.repository, &world.examined.head, &prepared.tree)?;
     record(world, Journal::open(lock)?, &captured.result, Some(prepared.tree))?;
@@ -156,7 +156,7 @@ fn settle() {
 
 /// Another job with the same result.
 fn again(world: &World, landed: &Landed) -> anyhow::Result<String> {
-    let Job { places, lock } = world.job()?;
+    let Job { places, lock, .. } = world.job()?;
     let from = Path::new(&landed.capture);
     copy(from, places.capture().as_path())?;
     fs::copy(from.with_file_name("manifest"), places.manifest())?;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use pactify_core::job::Isolation;
-use pactify_engine::fingerprint::Baseline;
+use pactify_engine::fingerprint::Checkout;
 
-use crate::world::{World, absolute, dead, text};
+use crate::world::{World, dead, text};
 use crate::{Figure, median, time};
 
 /// An even number: of the two kinds of a tree, each comes first as often as the other. They differ by little, so by many
@@ -34,7 +34,7 @@ pub(crate) fn ready(world: &World) -> anyhow::Result<Vec<Figure>> {
         both.rotate_left(round % 2);
         for (isolation, times) in both {
             let job = world.job()?;
-            times.push(time(|| world.prepare(&job, isolation))?.0);
+            times.push(time(|| world.make_ready(&job, isolation))?.0);
             if isolation == Isolation::Private {
                 first_status.push(time(|| world.git(job.places.tree().as_path(), &["status"]))?.0);
             }
@@ -107,7 +107,7 @@ pub(crate) fn capture(world: &World) -> anyhow::Result<Vec<Figure>> {
     }])
 }
 
-/// Taking a checkout's baseline and comparing it, with a good many ignored files.
+/// Taking the baseline of a checkout and its git directory and comparing it, with a good many ignored files.
 pub(crate) fn baseline(world: &World) -> anyhow::Result<Vec<Figure>> {
     let ignored = 2 * world.files / 5;
     fs::write(world.repository.join(".git/info/exclude"), "/ignored/\n")?;
@@ -118,12 +118,13 @@ pub(crate) fn baseline(world: &World) -> anyhow::Result<Vec<Figure>> {
     }
     // What is younger is read, which is not what is measured.
     settle();
-    let top = absolute(&world.repository)?;
+    let jobs = world.store.jobs();
     let mut times: [Vec<f64>; 3] = Default::default();
     for _ in 0..CAPTURES {
-        let (took, baseline) = time(|| Ok(Baseline::take(&world.env, &top)?))?;
+        let take = || Ok(Checkout::take(&world.env, &world.examined.repository, false, &jobs)?);
+        let (took, checkout) = time(take)?;
         times[0].push(took);
-        let (took, comparison) = time(|| Ok(baseline.compare(&world.env, |_| None)?))?;
+        let (took, comparison) = time(|| Ok(checkout.compare(&world.env, false, &jobs)?))?;
         times[1].push(took);
         ensure!(comparison.is_unchanged(), "{comparison:?}");
         times[2].push(time(|| world.git(&world.repository, &["status", "--untracked-files=all", "--porcelain"]))?.0);

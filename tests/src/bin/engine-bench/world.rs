@@ -11,9 +11,11 @@ use pactify_core::brief::Brief;
 use pactify_core::harness::settings::HarnessSettings;
 use pactify_core::job::access::Access;
 use pactify_core::job::{Isolation, JobSpec, Limits, SPEC_FORMAT};
-use pactify_core::{AbsPath, JobId};
+use pactify_core::{AbsPath, AttemptNo, JobId};
 use pactify_engine::env::{Directories, Env};
+use pactify_engine::fingerprint::Watch;
 use pactify_engine::git::{Examined, Git, Places, Prepared};
+use pactify_engine::job_dir::{JobDir, JobLock};
 use pactify_engine::process::{JobTree, Marker, Patience, VerifiedDead};
 use pactify_engine::store::Store;
 use pactify_tests::sandbox::Sandbox;
@@ -88,12 +90,19 @@ impl World {
             unknown: serde_json::Map::new(),
         };
         let (directory, lock) = self.store.create_job(&spec)?;
-        Ok(Job { places: Places::from(&directory), lock })
+        Ok(Job { places: Places::from(&directory), directory, spec, lock })
     }
 
     pub(crate) fn prepare(&self, job: &Job, isolation: Isolation) -> anyhow::Result<Prepared> {
         let Examined { repository, head } = &self.examined;
         Ok(self.git.prepare(&job.places, repository, head, isolation)?)
+    }
+
+    /// A tree in which a harness can be launched: made, and the watch over what it shares with the person begun.
+    pub(crate) fn make_ready(&self, job: &Job, isolation: Isolation) -> anyhow::Result<()> {
+        self.prepare(job, isolation)?;
+        Watch::of(&self.git, &job.directory, &job.spec, &self.store.jobs())?.begin(AttemptNo::FIRST)?;
+        Ok(())
     }
 
     /// Gives the job's tree up.
@@ -113,7 +122,9 @@ impl World {
 /// A job, and the right to write its journal.
 pub(crate) struct Job {
     pub(crate) places: Places,
-    pub(crate) lock: pactify_engine::job_dir::JobLock,
+    directory: JobDir,
+    spec: JobSpec,
+    pub(crate) lock: JobLock,
 }
 
 /// The proof that nobody is at work in a tree.
@@ -125,7 +136,7 @@ pub(crate) fn dead(places: &Places) -> anyhow::Result<VerifiedDead> {
 
 /// Text with the number's own words: about 6 KiB, of lines as code has them.
 pub(crate) fn text(number: usize) -> String {
-    let mut state = number as u64 * 0x9E37_79B9_7F4A_7C15 + 1;
+    let mut state = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1);
     let mut draw = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
