@@ -44,6 +44,7 @@ mod ignores;
 mod included;
 mod lfs;
 mod listing;
+mod meanwhile;
 mod read;
 mod threads;
 mod uncommitted;

@@ -20,6 +20,7 @@ mod launch;
 mod leftovers;
 mod lines;
 mod logins;
+mod meanwhile;
 mod private;
 mod questions;
 mod residue;

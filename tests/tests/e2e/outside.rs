@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::brief;
-use pactify_tests::editor::{Editor, pid, use_scripted_agent};
+use pactify_tests::editor::{Editor, configure, pid, use_scripted_agent};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::Sandbox;
 use rustix::process::{Signal, kill_process};
@@ -138,5 +138,56 @@ fn a_job_that_spoils_the_comparison_hides_nothing_by_it() -> Result<()> {
     apply["confirmOutside"] = json!(true);
     editor.run("apply", &apply)?;
     assert_eq!(repository.read("by-the-job")?, "x\n");
+    Ok(())
+}
+
+#[test]
+fn changes_of_the_checkout_that_an_unconfined_agent_may_have_made_are_told() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    // The brief is a script for the shell, which nothing confines.
+    configure(
+        &sandbox,
+        "[defaults]\nharness = \"mine\"\n[harnesses.mine]\ncommand = \"sh\"\nargs = [\"-s\"]\nread-only-args = [\"-s\"]\n",
+    )?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    for name in ["edited", "deleted", "deep/deleted", "before", "both"] {
+        repository.write(name, "old\n")?;
+    }
+    repository.write(".gitignore", "*.o\n")?;
+    repository.commit("more")?;
+    repository.write("before", "edited before the job\n")?;
+    let before = repository.snapshot()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let told = |editor: &mut Editor, script: &str, more: Value| -> Result<Vec<String>> {
+        let script = script.replace("CHECKOUT", &repository.path().display().to_string());
+        let job = editor.delegate(&script, &more)?;
+        let status = editor.until(&job, "finished")?;
+        assert_eq!(
+            status["outcome"],
+            if script.contains("tree.txt") { "succeeded" } else { "noChanges" },
+            "{status:#}"
+        );
+        let notices = status["notices"].as_array().context("no notices")?;
+        let texts = notices.iter().map(Value::to_string);
+        Ok(texts.filter(|text| text.contains("of your checkout changed")).collect())
+    };
+
+    let quiet = told(&mut editor, "echo x > tree.txt; echo done\n", json!({}))?;
+    ensure!(quiet.is_empty(), "{quiet:?}");
+    assert_eq!(
+        before.changed_since(&repository.snapshot()?).iter().filter(|path| !path.starts_with(".git/")).count(),
+        0
+    );
+
+    let spoil = "cd 'CHECKOUT' || exit 1; echo new >> edited; rm deleted; rm -r deep; echo x > new; echo x > object.o\n\
+                 touch -d '2001-01-01' edited new; echo done\n";
+    let told = told(&mut editor, spoil, json!({}))?;
+    let [text] = &told[..] else { anyhow::bail!("{told:?}") };
+    ensure!(
+        text.contains("4 files of your checkout changed while the job ran: deep/deleted, deleted, edited, new."),
+        "{text}"
+    );
+    ensure!(text.contains("mine is not confined"), "{text}");
     Ok(())
 }

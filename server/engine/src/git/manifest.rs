@@ -97,6 +97,11 @@ impl Fingerprint {
         }
     }
 
+    /// When the entry last changed in any way, in nanoseconds since 1970.
+    pub(super) fn changed(self) -> i128 {
+        self.changed
+    }
+
     /// As it stands before a file's name in a record.
     pub(super) fn to_words(self) -> String {
         let Self { mode, inode, size, modified, changed } = self;

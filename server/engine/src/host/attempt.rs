@@ -14,7 +14,7 @@ use pactify_core::{Failure, FailureCode};
 
 use super::drive::{Driven, LEFTOVERS, drive};
 use super::turn::{self, Turn, Workplace};
-use super::{Host, HostError, guard, leftovers, logins, private, residue, setup, slots, verify, watch};
+use super::{Host, HostError, guard, leftovers, logins, meanwhile, private, residue, setup, slots, verify, watch};
 use crate::causes::with_causes;
 use crate::git::{Git, Stage};
 use crate::journal::JournalError;
@@ -185,6 +185,7 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
             return Ok(Work::failed(failure));
         }
     };
+    let since = host.env().now();
     let running = match turn::start(host, turn, &Workplace::Tree(tree.clone())).await? {
         Ok(Some(running)) => running,
         // The setup command ran all the same.
@@ -200,6 +201,7 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
             if let (Some(before), Some(0)) = (before, work.changes) {
                 work.violation = guard::look_again(host, before).await?;
             }
+            meanwhile::tell(host, since).await?;
             // What the job wrote runs once more here: it is watched as the job was.
             verify(host, &tree, &mut work).await?;
             watch::end(host).await?;

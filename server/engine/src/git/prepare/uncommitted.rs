@@ -50,7 +50,8 @@ impl Git {
         }
     }
 
-    fn changed(&self, place: Place<'_>, settings: &Settings) -> Result<Vec<RepoPath>, GitError> {
+    /// Which files of the checkout at `place` are not as in its HEAD.
+    pub(in crate::git) fn changed(&self, place: Place<'_>, settings: &Settings) -> Result<Vec<RepoPath>, GitError> {
         let mut found = self.uncommitted(place, settings, PATIENCE)?;
         // No filter runs here, so an untouched file that has one looks edited when git compares its content.
         let edited = |tracked: &&Tracked| !tracked.staged && tracked.checkout == InCheckout::Modified;
