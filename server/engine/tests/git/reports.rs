@@ -47,6 +47,7 @@ const REFUSALS: &str = "engine/tests/git/refusals.rs";
 const REMOVAL: &str = "engine/tests/git/removal.rs";
 const ROOM: &str = "engine/tests/git/room.rs";
 const SETUP: &str = "../tests/tests/e2e/setup.rs";
+const SHAPES: &str = "engine/tests/git/shapes.rs";
 const SNAPSHOT: &str = "engine/tests/git/snapshot.rs";
 const SUBMODULES: &str = "engine/tests/git/environment/submodules.rs";
 
@@ -73,6 +74,7 @@ reports! {
     ];
     8 "a sparse checkout stays sparse" [
         Test(FORMATS, "a_sparse_checkout_stays_sparse_and_absent_files_are_not_deleted"),
+        Test(SHAPES, "the_cone_is_that_of_the_worktree_which_is_open"),
     ];
     11 "without a first commit nothing starts, and the reason is named" [
         Test(REFUSALS, "folders_without_a_usable_repository_are_refused_with_the_reason"),

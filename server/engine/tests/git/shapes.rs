@@ -148,6 +148,28 @@ fn a_sparse_cone_is_inherited_and_what_the_job_adds_outside_of_it_is_added() {
     }
 }
 
+/// Each worktree may have a cone of its own, or none: a job has that of the one where it was asked for.
+#[test]
+fn the_cone_is_that_of_the_worktree_which_is_open() {
+    for isolation in BOTH {
+        let fixture = Fixture::with(&[("in/a", "1\n"), ("out/b", "1\n"), ("top", "1\n")]);
+        fixture.plain(&fixture.repo, &["worktree", "add", "-q", "--detach", "../narrow"]);
+        fixture.plain(&fixture.repo, &["worktree", "add", "-q", "--detach", "../other"]);
+        fixture.plain(&fixture.root.join("narrow"), &["sparse-checkout", "set", "--cone", "in"]);
+        fixture.plain(&fixture.root.join("other"), &["sparse-checkout", "set", "--cone", "out"]);
+        for (folder, present) in
+            [("narrow", &["in/a", "top"][..]), ("other", &["out/b", "top"]), ("repo", &["in/a", "out/b", "top"])]
+        {
+            let landed = fixture.land_in(&fixture.root.join(folder), isolation, |job| {
+                let there = ["in/a", "out/b", "top"].into_iter().filter(|path| job.tree().join(path).exists());
+                assert_eq!(there.collect::<Vec<_>>(), present, "{folder} {isolation:?}");
+                job.write("in/a", "2\n");
+            });
+            assert_eq!(changes(&landed.captured.change_set), ["M in/a"], "{folder} {isolation:?}");
+        }
+    }
+}
+
 #[test]
 fn a_hook_that_fails_after_a_checkout_fails_no_tree() {
     for isolation in BOTH {
