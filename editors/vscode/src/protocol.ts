@@ -640,6 +640,8 @@ export interface JobDetail {
   withUserConfig?: boolean;
   /** The job's tree as a `file:` URI, while there is one. */
   worktree?: string;
+  /** What that has and nothing else, a sentence each: it goes with the tree. */
+  onlyInTree?: string[];
   /** The harness's session. */
   session?: string;
   /** The harness's version. */

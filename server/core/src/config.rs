@@ -105,6 +105,8 @@ pub struct RawRetention {
     pub age_days: Option<u32>,
     /// How many of the newest jobs keep their trees.
     pub keep_jobs: Option<u32>,
+    /// Whether trees go that have files which git ignores and which are nowhere else.
+    pub ignored_files: bool,
 }
 
 /// `[doctor]`
@@ -211,6 +213,8 @@ pub struct Settings {
     pub retention_age_days: Option<u32>,
     /// How many of the newest jobs keep their trees.
     pub retention_keep_jobs: Option<u32>,
+    /// Whether trees with ignored files go by themselves.
+    pub retention_ignored_files: bool,
     /// By which address the doctor tries which jobs reach the network.
     pub network: Address,
     harnesses: BTreeMap<HarnessName, HarnessSettings>,
@@ -327,6 +331,7 @@ impl Settings {
             free_bytes: raw.limits.free_bytes.unwrap_or(FREE_BYTES),
             retention_age_days: raw.retention.age_days,
             retention_keep_jobs: raw.retention.keep_jobs,
+            retention_ignored_files: raw.retention.ignored_files,
             network,
             harnesses,
             repositories,
@@ -352,6 +357,7 @@ impl Default for Settings {
             free_bytes: FREE_BYTES,
             retention_age_days: None,
             retention_keep_jobs: None,
+            retention_ignored_files: false,
             network: Address::default(),
             harnesses: BTreeMap::new(),
             repositories: BTreeMap::new(),

@@ -15,6 +15,7 @@ mod cut_off;
 mod delegate;
 mod dispose;
 mod doctor;
+mod left;
 mod login;
 mod merge;
 mod offer;

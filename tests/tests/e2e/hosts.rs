@@ -256,6 +256,83 @@ fn a_finished_job_goes_on_in_its_session_and_tree() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_tree_that_could_not_be_captured_is_told_kept_and_captured_by_a_cancel() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let job = editor.delegate(&brief(&json!([write("half.txt", "half\n"), "hang"])), &json!({}))?;
+    editor.event(&job, "filesTouched")?;
+    let directory = sandbox.pactify_home().join("jobs").join(&job);
+    std::fs::rename(directory.join("manifest"), directory.join("away"))?;
+    editor.run("cancel", &json!({"jobId": job}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(status["error"]["code"], "captureFailed", "{status:#}");
+    assert!(status["error"]["next"].to_string().contains("pactify sub cancel"), "{status:#}");
+    assert!(status["onlyInTree"].to_string().contains("not captured"), "{status:#}");
+
+    let pactify = |arguments: &[&str]| sandbox.start("pactify", arguments, b"")?.wait(JOB);
+    for asking in [&["sub", "discard", &job][..], &["sub", "prune", &job]] {
+        let told = pactify(asking)?;
+        assert!(told.code() != 0 && format!("{told:?}").contains("not captured"), "{told:?}");
+    }
+    let pruned = pactify(&["sub", "prune", "--older-than", "0s", "--records", "--yes"])?.success()?;
+    assert!(pruned.stdout.contains("only in its tree"), "{pruned:?}");
+    let refused = editor.refused("diffPreview", &json!({"jobId": job}))?;
+    assert!(refused.data.context("no data")?["next"].to_string().contains("pactify sub cancel"));
+
+    std::fs::rename(directory.join("away"), directory.join("manifest"))?;
+    editor.run("cancel", &json!({"jobId": job}))?;
+    let status = editor.status(&job)?;
+    assert_eq!((&status["state"], &status["changes"]["files"]), (&json!("finished"), &json!(1)), "{status:#}");
+    assert_eq!(status.get("onlyInTree"), None, "{status:#}");
+    assert!(status["error"]["message"].to_string().contains("it is now"), "{status:#}");
+    editor.apply(&job)?;
+    assert_eq!(repository.read("half.txt")?, "half\n");
+    Ok(())
+}
+
+#[test]
+fn what_runs_inside_a_job_decides_nothing_about_another_one() -> Result<()> {
+    let mut sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let path = sandbox.repository("one")?.path().to_owned();
+    sandbox.repository("one")?.fill()?;
+    let mut editor = Editor::open(&sandbox, &path)?;
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
+    editor.until(&job, "finished")?;
+    drop(editor);
+    let applied: &[&str] = &["sub", "apply", &job, "--yes"];
+    let verbs: [&[&str]; 9] = [
+        applied,
+        &["sub", "undo", &job],
+        &["sub", "discard", &job, "--yes"],
+        &["sub", "restore", &job, "any", "--yes"],
+        &["sub", "prune", &job, "--yes"],
+        &["sub", "export", &job, "--branch", "taken"],
+        &["sub", "resume", &job, "--brief", "README.md"],
+        &["sub", "retry", &job],
+        &["sub", "answer", &job, "yes", "--request", "one"],
+    ];
+    let inside = |sandbox: &Sandbox, verb: &[&str]| {
+        let mut command = sandbox.command(outside::program("pactify")?);
+        command.args(verb).current_dir(&path);
+        Running::start(command, b"")?.wait(JOB)
+    };
+    sandbox.set("PACTIFY_JOB", "20261129-101112-aaaaaa");
+    for verb in verbs {
+        let ended = inside(&sandbox, verb)?;
+        assert!(ended.code() == 3 && ended.stderr.contains("inside job 20261129-101112-aaaaaa"), "{verb:?}: {ended:?}");
+    }
+    assert!(!path.join("a.txt").exists() && sandbox.pactify_home().join("jobs").join(&job).join("tree").exists());
+    sandbox.set("PACTIFY_JOB", "");
+    inside(&sandbox, applied)?.success()?;
+    assert!(path.join("a.txt").exists());
+    Ok(())
+}
+
 /// Records what a host records that could not end everything, while everything of its job still runs.
 fn survived(sandbox: &Sandbox, job: &str) -> Result<()> {
     let store = Store::open(&AbsPath::new(sandbox.pactify_home())?)?;

@@ -383,6 +383,7 @@ local M = {}
 ---@field brief string The whole brief.
 ---@field withUserConfig? boolean Whether it has the person's own configuration of the harness, as far as its access lets it.
 ---@field worktree? string The job's tree as a `file:` URI, while there is one.
+---@field onlyInTree? string[] What that has and nothing else, a sentence each: it goes with the tree.
 ---@field session? string The harness's session.
 ---@field harnessVersion? string The harness's version.
 ---@field actualModel? string The model that the harness says it used.

@@ -83,6 +83,8 @@ pub struct JobState {
     pub accepted: Option<ObjectId>,
     /// The job's tree, from the first attempt that made one until a discard or a prune.
     pub tree: Option<TreeRecord>,
+    /// Whether a harness ran in the tree since that was captured last: what it did may be nowhere else.
+    pub is_uncaptured: bool,
     /// What the latest attempt shares with the person, as it was before the attempt; `None` once that was compared.
     pub watched: Option<Watched>,
     /// The checkout in which the latest attempt looks around, as it was before; `None` once that was compared.
@@ -325,6 +327,11 @@ impl JobState {
         failure.is_some_and(|failure| failure.code == FailureCode::ProcessesSurvived)
     }
 
+    /// Whether the latest attempt is over, and what was in its tree then is not captured: a recovery can do that yet.
+    pub fn is_to_capture(&self) -> bool {
+        self.phase == Phase::Finished && self.is_uncaptured
+    }
+
     /// The number that the next attempt will have.
     pub fn next_attempt(&self) -> AttemptNo {
         self.attempt.as_ref().map_or(AttemptNo::FIRST, |attempt| attempt.number.next())
@@ -415,8 +422,12 @@ impl JobState {
     fn note_on_job(&mut self, record: &Record, known: &Known) {
         match known {
             Known::TreeReady { tree } => self.tree = Some(tree.clone()),
-            Known::Launched { .. } => self.started_at = self.started_at.or(Some(record.at)),
+            Known::Launched { .. } => {
+                self.started_at = self.started_at.or(Some(record.at));
+                self.is_uncaptured = self.tree.is_some();
+            }
             Known::Captured { result } => {
+                self.is_uncaptured = false;
                 self.verification.clear();
                 let new = self.result.as_ref() != Some(result);
                 self.result = Some(result.clone());
@@ -459,9 +470,9 @@ impl JobState {
             }
             Known::Discarded => {
                 self.disposition = Disposition::Discarded;
-                self.tree = None;
+                (self.tree, self.is_uncaptured) = (None, false);
             }
-            Known::TreeRemoved => self.tree = None,
+            Known::TreeRemoved => (self.tree, self.is_uncaptured) = (None, false),
             Known::OutsideRecorded { digest } => {
                 self.watched = Some(Watched { of: record.attempt, digest: digest.clone() });
             }

@@ -50,6 +50,9 @@ wire! {
         pub fate: Fate,
         /// Why, in a few words.
         pub why: String,
+        /// What goes with it and is nowhere else, a sentence each.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub lost: Vec<String>,
         /// Bytes that this frees.
         pub bytes: u64,
         /// Why it stays although it was to go.

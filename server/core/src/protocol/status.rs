@@ -130,6 +130,9 @@ wire! {
         /// The job's tree as a `file:` URI, while there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub worktree: Option<String>,
+        /// What that has and nothing else, a sentence each: it goes with the tree.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub only_in_tree: Vec<String>,
         /// The harness's session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub session: Option<String>,

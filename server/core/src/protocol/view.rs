@@ -43,6 +43,7 @@ pub fn detail(summary: JobSummary, spec: &JobSpec, state: &JobState) -> JobDetai
         brief: spec.brief.as_str().to_owned(),
         with_user_config: spec.with_user_config,
         worktree: state.tree.as_ref().map(|tree| file_uri(tree.path.as_path())),
+        only_in_tree: Vec::new(),
         session: attempt.and_then(|attempt| attempt.session.clone()),
         harness_version: attempt.and_then(|attempt| attempt.harness_version.clone()),
         actual_model: attempt.and_then(|attempt| attempt.actual_model.clone()),

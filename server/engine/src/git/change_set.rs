@@ -98,6 +98,14 @@ pub(super) fn remember(capture: &AbsPath, set: &ChangeSet, texts: &Texts, rename
     }
 }
 
+/// What a capture saw beside its result.
+///
+/// # Errors
+/// When `capture` holds none, or what it says of itself is damaged.
+pub fn notes(capture: &AbsPath) -> Result<Vec<Note>, GitError> {
+    read_notes(capture)
+}
+
 impl Git {
     /// The differences between a job's base and its captured result.
     ///

@@ -8,14 +8,16 @@ use pactify_core::job::{Base, RepositoryRecord};
 use pactify_core::{AbsPath, ObjectId, RepoPath};
 
 use super::Git;
+use super::capture::MAX_FILE_BYTES;
 use super::command::{Call, Place, Verb, unexpected};
 use super::error::GitError;
+use super::patch::Patch;
 
 /// Who commits when the person has not told git their name.
 const NOBODY: &[&str] = &["user.name=pactify", "user.email=pactify@localhost"];
 
 impl Git {
-    /// The patch from `base` to `result`, binary files included; of one path only, if one is named.
+    /// The patch from `base` to `result`, whatever its files hold; of one path only, if one is named.
     ///
     /// # Errors
     /// When the capture does not hold the result.
@@ -25,15 +27,18 @@ impl Git {
         base: &ObjectId,
         result: &ObjectId,
         only: Option<&RepoPath>,
-    ) -> Result<Vec<u8>, GitError> {
+    ) -> Result<Patch, GitError> {
         use std::os::unix::ffi::OsStringExt as _;
         let place = Place::Private { git_dir: capture, work_tree: None, index: None };
         let path = only.map(|path| std::ffi::OsString::from_vec(path.as_bytes().to_vec()));
         let call = Call::new(Verb::DiffTree, place)
             .args(["-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv"])
             .args([base.as_str(), result.as_str(), "--"])
-            .args(path);
-        self.run(&call)
+            .args(path)
+            // A name that is no UTF-8 must not make its part of the patch none.
+            .settings(&["core.quotePath=true"]);
+        let objects = self.objects(capture, result)?;
+        Patch::of(&self.run(&call)?, |id| objects.read(id, MAX_FILE_BYTES))
     }
 
     /// Makes the branch `name` of the person's repository: a commit with `result` on top of the job's base.

@@ -79,12 +79,12 @@ pub(super) async fn run(host: &mut Host, turn: Turn) -> Result<(), HostError> {
     end(host, work)
 }
 
-/// Repairs a job whose host died, or could not end everything: sweeps what it left running, captures what it left in its
+/// Repairs a job whose host died, or could not end or capture everything: sweeps what it left running, captures what it left in its
 /// tree.
 pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
     let before = host.state().attempt.clone();
     let left = Left::of(host);
-    let survived = host.state().is_survived();
+    let why = Why::of(host);
     host.open_attempt(AttemptReason::Recovery)?;
     let (old_host, leader) = match &before {
         None => (None, None),
@@ -94,7 +94,7 @@ pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
     let processes = JobTree::left_by(Marker::of(host.job()), named(old_host), named(leader));
     let dead = host.away(move || processes.sweep(LEFTOVERS)).await?;
     let mut work = Work::not_begun();
-    let lost = why_recovered(&left, survived);
+    let lost = why_recovered(&left, why);
     match swept(host, dead)? {
         Err(failure) => work.failure = Some(failure),
         Ok(dead) => {
@@ -122,6 +122,27 @@ pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
         host.note_cancel();
     }
     end(host, work)
+}
+
+/// Why there is something to look after.
+#[derive(Clone, Copy)]
+enum Why {
+    /// The host died.
+    HostLost,
+    /// Processes outlived the attempt.
+    Survived,
+    /// The tree could not be captured.
+    Uncaptured,
+}
+
+impl Why {
+    fn of(host: &Host) -> Self {
+        match host.state() {
+            state if state.is_survived() => Self::Survived,
+            state if state.is_to_capture() => Self::Uncaptured,
+            _ => Self::HostLost,
+        }
+    }
 }
 
 /// What a host that died left to be looked after.
@@ -356,19 +377,19 @@ fn end(host: &mut Host, work: Work) -> Result<(), HostError> {
     }
 }
 
-fn why_recovered(left: &Left, survived: bool) -> Failure {
+fn why_recovered(left: &Left, why: Why) -> Failure {
     let next = match left {
         Left::Tree(_) => "what was in its tree is captured: look at it with `pactify sub diff`, or retry the job",
         Left::Result => "its result is captured, and was not verified to the end: look at it with `pactify sub diff`",
         Left::Nothing => "the job had not begun yet: retry it",
         Left::Checkout => "your checkout was compared with what it was: retry the job",
     };
-    if survived {
-        return Failure::new(
-            FailureCode::HarnessFailed,
-            "processes of the job outlived its end; none is left now",
-            next,
-        );
-    }
-    Failure::new(FailureCode::HostLost, "the process that ran the job ended before the job did", next)
+    let (code, what) = match why {
+        Why::HostLost => (FailureCode::HostLost, "the process that ran the job ended before the job did"),
+        Why::Survived => (FailureCode::HarnessFailed, "processes of the job outlived its end; none is left now"),
+        Why::Uncaptured => {
+            (FailureCode::CaptureFailed, "the job's tree could not be captured when it ended; it is now")
+        }
+    };
+    Failure::new(code, what, next)
 }

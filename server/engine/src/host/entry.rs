@@ -133,6 +133,11 @@ fn parse(arguments: &[OsString]) -> Option<(Errand, JobId)> {
     Some((errand, id.to_str()?.parse().ok()?))
 }
 
+/// Whether the end of a finished attempt left something that a recovery does.
+fn is_left_to_do(host: &Host) -> bool {
+    host.state().is_survived() || host.state().is_to_capture()
+}
+
 async fn live(env: Env, store: Store, lock: JobLock, errand: Errand) -> Result<(), HostError> {
     let mut host = Host::open(env, store, lock)?;
     match (host.listen(), errand) {
@@ -149,7 +154,7 @@ async fn live(env: Env, store: Store, lock: JobLock, errand: Errand) -> Result<(
             attempt::run(&mut host, Turn::Further(message)).await?;
         }
         // Somebody else looked after it since it was seen to be lost.
-        Errand::Recover if host.phase() == Phase::Finished && !host.state().is_survived() => return Ok(()),
+        Errand::Recover if host.phase() == Phase::Finished && !is_left_to_do(&host) => return Ok(()),
         Errand::Recover => attempt::recover(&mut host).await?,
     }
     watch::forget(&host);

@@ -1,5 +1,5 @@
-//! What the end of an attempt left undone, done when a person asks for it: processes that could not be ended, with the
-//! tree that was not captured for them, and logins that could not be settled.
+//! What the end of an attempt left undone, done when a person asks for it: processes that could not be ended, a tree that
+//! was not captured, for them or because the capture failed, and logins that could not be settled.
 
 use pactify_core::Failure;
 use pactify_core::JobId;
@@ -15,7 +15,11 @@ use crate::logins::{Logins, judging};
 impl Jobs {
     /// Does what the end of a finished job could not do.
     pub(super) fn look_after(&self, job: &JobId) -> Result<(), Failure> {
-        if self.store().seen(job)?.0.state.is_survived() {
+        let state = &self.store().seen(job)?.0.state;
+        // A tree that is gone would only be missed once more.
+        let is_to_capture = state.is_to_capture()
+            && state.tree.as_ref().is_some_and(|tree| tree.path.as_path().symlink_metadata().is_ok());
+        if state.is_survived() || is_to_capture {
             return self.repair(job);
         }
         if Logins::open(self.store())?.uses_of(Some(job))?.is_empty() {

@@ -211,13 +211,13 @@ impl Jobs {
         Ok(JobId::compose(at, u32::from_le_bytes(random)))
     }
 
-    /// A delegated agent must not delegate again by accident. No security boundary: a job can unset the variable.
+    /// A delegated agent must not delegate again by accident, and decides nothing about jobs. No security boundary: a job can unset the variable.
     pub(super) fn refuse_inside_a_job(&self) -> Result<(), Failure> {
         let Some(outer) = self.env().variable(Marker::NAME) else { return Ok(()) };
         Err(Failure::new(
             FailureCode::RefusedInsideJob,
             format!("this runs inside job {}", outer.to_string_lossy()),
-            "do the work in this job, or ask the person to delegate it; PACTIFY_JOB marks everything a job starts",
+            "do the work in this job, or ask the person to do it; PACTIFY_JOB marks everything a job starts",
         ))
     }
 }

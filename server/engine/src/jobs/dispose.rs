@@ -53,7 +53,6 @@ impl Jobs {
 
     /// Goes on with a finished job: the same session and tree, another message.
     pub fn resume(&self, params: &ResumeParams) -> Result<JobMoved, Failure> {
-        self.refuse_inside_a_job()?;
         let job = job_id(&params.job_id)?;
         let message = Brief::new(params.message.clone()).map_err(|error| invalid(format!("message: {error}")))?;
         let journal = self.own(&job, "resume")?;
@@ -134,8 +133,10 @@ impl Jobs {
         }
     }
 
-    /// The journal of a finished job, for a command that adds to it. A lost job is repaired first.
+    /// The journal of a finished job, for a command that adds to it: every one of them is a person's to give. A lost job is
+    /// repaired first.
     pub(super) fn own(&self, job: &JobId, verb: &str) -> Result<Journal, Failure> {
+        self.refuse_inside_a_job()?;
         match self.store().seen(job)?.1 {
             SeenState::Finished => {}
             SeenState::Lost => self.repair(job)?,
@@ -224,7 +225,7 @@ impl Jobs {
         }
     }
 
-    /// Has a job repaired, that is lost or whose processes outlived it, and waits until it is.
+    /// Has a job repaired, that is lost, whose processes outlived it or whose tree was not captured, and waits until it is.
     pub(super) fn repair(&self, job: &JobId) -> Result<(), Failure> {
         if let Integrity::Damaged(damage) = &self.store().state(job)?.integrity {
             // No host may add to it.

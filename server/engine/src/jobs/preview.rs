@@ -25,7 +25,7 @@ use super::scene::Scene;
 use super::{Jobs, Page, invalid, job_id, page, unchanged};
 use crate::apply::unsaved::unsaved;
 use crate::git::renames::Rename;
-use crate::git::{GitError, Objects, Places, Texts};
+use crate::git::{GitError, Objects, Patch, Places, Texts};
 
 /// The longest patch that is sent in one piece, in bytes.
 const MAX_PATCH: usize = 16 << 20;
@@ -70,24 +70,35 @@ impl Jobs {
         let mut truncated = files.iter().any(|file| file.truncated && params.format == PreviewFormat::Hunks);
         let patch = match params.format {
             PreviewFormat::Patch => {
-                let patch = self.patch(&result, only.as_ref())?;
-                truncated |= !matches!(patch, Patch::Whole(_));
-                Some(patch.into_text())
+                let (patch, left_out) = self.patch_of(&result, only.as_ref())?.within(MAX_PATCH);
+                truncated |= !left_out.is_empty();
+                Some((patch, left_out_of_patch(&left_out)))
             }
             PreviewFormat::Summary | PreviewFormat::Hunks => None,
         };
+        let (patch, lacks) = patch.unzip();
         let told = CutOff::of(self.store()).told(&job, &result.spec.repository);
         Ok(Preview {
             job_id: job.to_string(),
             change_set: result.set.id.to_string(),
             totals: result.totals,
             files,
-            notes: told.into_iter().chain(result.set.notes.iter().map(note)).collect(),
+            notes: told.into_iter().chain(lacks.flatten()).chain(result.set.notes.iter().map(note)).collect(),
             outside: result.outside.clone(),
             next: page.next,
             patch,
             truncated,
         })
+    }
+
+    /// The whole patch, however long: for whoever writes it to a file. Of one path only, if one is named.
+    pub fn patch(&self, job: &JobId, only: Option<PathName>) -> Result<String, Failure> {
+        let only = only.map(|name| repo_path(name.path, name.path_bytes)).transpose()?;
+        let result = self.result(job)?;
+        match &only {
+            Some(only) if !result.set.changes.iter().any(|change| change.path == *only) => Err(unchanged(only)),
+            only => Ok(self.patch_of(&result, only.as_ref())?.whole()),
+        }
     }
 
     /// The result as a patch, or as a branch of the person's repository.
@@ -96,14 +107,16 @@ impl Jobs {
         let result = self.result(&job)?;
         match params.form {
             ExportForm::Patch => {
-                let why = match self.patch(&result, None)? {
-                    Patch::Whole(patch) => return Ok(Exported { patch: Some(patch), branch: None }),
-                    Patch::TooLarge => format!("the patch is over {} MiB", MAX_PATCH >> 20),
-                    Patch::NotText => "the patch has lines that are not UTF-8".to_owned(),
-                };
-                Err(Failure::new(FailureCode::InvalidParams, why, "export it as a branch, or apply it"))
+                let (patch, left_out) = self.patch_of(&result, None)?.within(MAX_PATCH);
+                if left_out.is_empty() {
+                    return Ok(Exported { patch: Some(patch), branch: None });
+                }
+                let why = format!("the patch is over {} MiB", MAX_PATCH >> 20);
+                let next = "print it with `pactify sub export`, export it as a branch, or apply it";
+                Err(Failure::new(FailureCode::InvalidParams, why, next))
             }
             ExportForm::Branch => {
+                self.refuse_inside_a_job()?;
                 let name = params.name.clone().unwrap_or_else(|| format!("pactify/{job}"));
                 let (spec, tree) = (&result.spec, result.set.id.tree());
                 let message = format!("{}\n\nDone by {} in pactify job {job}.\n", spec.brief.title(), spec.harness);
@@ -166,7 +179,8 @@ impl Jobs {
     /// Opens what the job's newest capture found.
     pub(super) fn result(&self, job: &JobId) -> Result<Captured, Failure> {
         let (snapshot, seen) = self.store().seen(job)?;
-        let Some(record) = &snapshot.state.result else { return Err(no_result(job, seen)) };
+        let state = &snapshot.state;
+        let Some(record) = &state.result else { return Err(no_result(job, seen, state.is_to_capture())) };
         let (directory, git, spec) = (self.store().job(job)?, self.git()?, Arc::clone(&snapshot.spec));
         let capture = directory.capture();
         let list = git.change_list(&capture, &record.base_tree, record.change_set.tree())?;
@@ -195,36 +209,29 @@ impl Jobs {
         Ok(result)
     }
 
-    fn patch(&self, result: &Captured, only: Option<&RepoPath>) -> Result<Patch, Failure> {
-        let patch = self.git()?.patch(&result.capture, &result.set.base_tree, result.set.id.tree(), only)?;
-        if patch.len() > MAX_PATCH {
-            return Ok(Patch::TooLarge);
-        }
-        Ok(String::from_utf8(patch).map_or(Patch::NotText, Patch::Whole))
+    fn patch_of(&self, result: &Captured, only: Option<&RepoPath>) -> Result<Patch, Failure> {
+        Ok(self.git()?.patch(&result.capture, &result.set.base_tree, result.set.id.tree(), only)?)
     }
 }
 
-/// A result as a patch.
-enum Patch {
-    Whole(String),
-    /// Over [`MAX_PATCH`].
-    TooLarge,
-    /// Of files that are not UTF-8: it cannot be said in JSON without changing it.
-    NotText,
+/// What a preview says of the files that its patch lacks.
+fn left_out_of_patch(paths: &[String]) -> Option<String> {
+    const NAMED: usize = 5;
+    let named: Vec<_> = paths.iter().take(NAMED).map(String::as_str).collect();
+    let more = paths.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!paths.is_empty()).then(|| {
+        let (limit, named) = (MAX_PATCH >> 20, named.join(", "));
+        format!("the patch is over {limit} MiB and lacks {named}{more}; `pactify sub diff` prints all of it")
+    })
 }
 
-impl Patch {
-    /// The text, empty where there is none to send.
-    fn into_text(self) -> String {
-        match self {
-            Self::Whole(patch) => patch,
-            Self::TooLarge | Self::NotText => String::new(),
-        }
-    }
-}
-
-fn no_result(job: &JobId, seen: SeenState) -> Failure {
+fn no_result(job: &JobId, seen: SeenState, is_to_capture: bool) -> Failure {
     let (why, next) = match seen {
+        SeenState::Finished if is_to_capture => (
+            "its tree could not be captured",
+            "`pactify sub show` says why; repair that, then `pactify sub cancel` on the job captures its tree",
+        ),
         SeenState::Finished => ("nothing was captured", "`pactify sub show` says why it failed"),
         SeenState::Lost => {
             ("its host died", "start the server, or cancel the job: what is in its tree is captured then")

@@ -9,10 +9,11 @@ use pactify_core::config::Settings;
 use pactify_core::job::event::Known;
 use pactify_core::job::state::{Phase, SeenState};
 use pactify_core::protocol::{PruneItem, PruneParams, Pruned};
-use pactify_core::retention::{Facts, Fate, Policy, decide};
+use pactify_core::retention::{Facts, Fate, Holds, Policy, decide};
 use pactify_core::{Failure, FailureCode, JobId};
 
 use super::dispose::BUSY;
+use super::left::Left;
 use super::{Jobs, job_id};
 use crate::apply;
 use crate::causes::with_causes;
@@ -31,23 +32,27 @@ impl Jobs {
     /// Tells what a prune would do, or does it.
     pub fn prune(&self, params: &PruneParams) -> Result<Pruned, Failure> {
         self.refuse_inside_a_job()?;
-        let policy = policy(params, &config::load(self.env())?)?;
+        self.prune_by(params, &policy(params, &config::load(self.env())?)?)
+    }
+
+    fn prune_by(&self, params: &PruneParams, policy: &Policy) -> Result<Pruned, Failure> {
         let mut pruned = Pruned { jobs: Vec::new(), bytes: 0, orphans: 0 };
-        let jobs = self.facts()?;
+        let jobs = self.jobs_to_decide()?;
         for (job, fate) in
-            decide(&jobs.iter().map(|(facts, _)| facts.clone()).collect::<Vec<_>>(), &policy, self.env().now())
+            decide(&jobs.iter().map(|job| job.facts.clone()).collect::<Vec<_>>(), policy, self.env().now())
         {
-            let title =
-                jobs.iter().find(|(facts, _)| facts.id == job).map(|(_, title)| title.clone()).unwrap_or_default();
+            let of = jobs.iter().find(|known| known.facts.id == job);
+            let title = of.map(|known| known.title.clone()).unwrap_or_default();
+            let lost = of.filter(|_| fate.goes()).map(|known| known.lost.clone()).unwrap_or_default();
             let was_shown = params.shown.as_ref().is_none_or(|shown| shown.iter().any(|shown| shown == job.as_str()));
             if fate.goes() && !was_shown {
                 continue;
             }
             let bytes = if fate.goes() { self.room(&job, fate)? } else { 0 };
-            let mut item =
-                PruneItem { job_id: job.to_string(), title, fate, why: fate.why().to_owned(), bytes, failure: None };
+            let (job_id, why) = (job.to_string(), fate.why().to_owned());
+            let mut item = PruneItem { job_id, title, fate, why, lost, bytes, failure: None };
             if fate.goes() && !params.dry_run {
-                item.failure = self.remove_part(&job, fate, &policy).err();
+                item.failure = self.remove_part(&job, fate, policy).err();
             }
             if item.failure.is_none() {
                 pruned.bytes += item.bytes;
@@ -67,7 +72,10 @@ impl Jobs {
         if settings.retention_age_days.is_none() && settings.retention_keep_jobs.is_none() {
             return Ok(());
         }
-        let pruned = self.prune(&PruneParams::default())?;
+        self.refuse_inside_a_job()?;
+        let unasked = PruneParams::default();
+        let policy = Policy { keep_ignored: !settings.retention_ignored_files, ..policy(&unasked, &settings)? };
+        let pruned = self.prune_by(&unasked, &policy)?;
         for item in pruned.jobs {
             if let Some(failure) = item.failure {
                 tracing::warn!(job = item.job_id, %failure, "a job is not pruned");
@@ -82,14 +90,14 @@ impl Jobs {
     }
 
     /// Every job, newest first, with its title. Damaged ones and those of a newer pactify are nothing to decide about.
-    fn facts(&self) -> Result<Vec<(Facts, String)>, Failure> {
+    fn jobs_to_decide(&self) -> Result<Vec<ToDecide>, Failure> {
         let mut jobs = Vec::new();
         let mut after = None;
         loop {
             let page = self.store().list(after.as_ref(), 500)?;
             for listed in page.jobs {
                 if let Listed::Job { summary, seen } = listed {
-                    jobs.push((self.facts_of(&summary, seen)?, summary.title.clone()));
+                    jobs.push(self.facts_of(&summary, seen)?);
                 }
             }
             match page.next {
@@ -99,15 +107,24 @@ impl Jobs {
         }
     }
 
-    fn facts_of(&self, summary: &Summary, seen: SeenState) -> Result<Facts, Failure> {
+    fn facts_of(&self, summary: &Summary, seen: SeenState) -> Result<ToDecide, Failure> {
         let changed = summary.totals.is_some_and(|totals| totals.files > 0);
-        Ok(Facts {
+        let job = self.store().job(&summary.id)?;
+        let has_tree = job.tree().as_path().symlink_metadata().is_ok();
+        // A summary does not tell it; the journal is read only where something may go.
+        let left = match (seen, has_tree) {
+            (SeenState::Finished, true) => Left::of(&job, &self.store().state(&summary.id)?.state),
+            _ => Left::default(),
+        };
+        let facts = Facts {
             id: summary.id.clone(),
             is_over: seen == SeenState::Finished,
             is_undecided: changed && summary.disposition.is_open(),
-            has_tree: self.store().job(&summary.id)?.tree().as_path().symlink_metadata().is_ok(),
+            has_tree,
+            holds: left.holds,
             at: summary.ended_at.unwrap_or(summary.created_at),
-        })
+        };
+        Ok(ToDecide { facts, title: summary.title.clone(), lost: left.told })
     }
 
     /// How much room goes.
@@ -123,16 +140,11 @@ impl Jobs {
     fn remove_part(&self, job: &JobId, fate: Fate, policy: &Policy) -> Result<(), Failure> {
         let mut journal = Journal::open(self.store().job(job)?.lock(BUSY)?)?;
         let state = journal.state();
-        let changed = state.result.as_ref().is_some_and(|result| result.totals.files > 0);
         if state.phase != Phase::Finished {
             return Err(super::dispose::still_going(job, "prune", SeenState::Running));
         }
         super::dispose::refuse_survived(&journal, "prune")?;
-        let meant = fate == Fate::Tree && (policy.unapplied || policy.named.contains(job));
-        if changed && state.disposition.is_open() && !meant {
-            let message = format!("job {job} {}", Fate::Unapplied.why());
-            return Err(Failure::new(FailureCode::WrongState, message, "apply the rest of it, or discard it"));
-        }
+        refuse_unmeant(&journal, fate, policy)?;
         let repository = journal.spec().repository.clone();
         self.settle_applies(&repository, &mut journal)?;
         let trash = Trash::open(self.store().home())?;
@@ -166,6 +178,31 @@ impl Jobs {
     }
 }
 
+/// A job with what is told of it.
+struct ToDecide {
+    facts: Facts,
+    title: String,
+    /// What its tree has and nothing else.
+    lost: Vec<String>,
+}
+
+/// What became of the job since it was looked at decides: it may have gone on.
+fn refuse_unmeant(journal: &Journal, fate: Fate, policy: &Policy) -> Result<(), Failure> {
+    let (job, state) = (journal.lock().job(), journal.state());
+    let changed = state.result.as_ref().is_some_and(|result| result.totals.files > 0);
+    let is_undecided = changed && state.disposition.is_open();
+    let is_meant = fate == Fate::Tree && (policy.unapplied || policy.named.contains(job.id()));
+    let stays = match Left::of(job, state).holds {
+        _ if is_meant => return Ok(()),
+        _ if is_undecided => Fate::Unapplied,
+        Holds::Work => Fate::OnlyInTree,
+        Holds::Ignored if policy.keep_ignored => Fate::Ignored,
+        Holds::Ignored | Holds::Nothing => return Ok(()),
+    };
+    let message = format!("job {} {}", job.id(), stays.why());
+    Err(Failure::new(FailureCode::WrongState, message, "look at it; apply the rest of it, or discard it"))
+}
+
 /// What the person says, else what the configuration says, else thirty days.
 fn policy(params: &PruneParams, settings: &Settings) -> Result<Policy, Failure> {
     let configured = settings.retention_age_days.map(|days| u64::from(days) * DAY);
@@ -176,6 +213,7 @@ fn policy(params: &PruneParams, settings: &Settings) -> Result<Policy, Failure> 
         keep_jobs: params.keep_jobs.or(settings.retention_keep_jobs).map_or(0, |jobs| jobs as usize),
         unapplied: params.unapplied,
         records: params.records,
+        keep_ignored: false,
         named: params.job_ids.iter().map(|id| job_id(id)).collect::<Result<_, _>>()?,
     })
 }

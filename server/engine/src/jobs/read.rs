@@ -14,6 +14,7 @@ use pactify_core::{AbsPath, Failure, FailureCode, JobId, Seq};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::cut_off::CutOff;
+use super::left::Left;
 use super::{Jobs, invalid, job_id, local_path};
 use crate::journal::summary::Summary;
 use crate::journal::{Batch, Follower, Reader, Waited};
@@ -68,6 +69,9 @@ impl Jobs {
 
     fn described(&self, snapshot: &JobSnapshot, seen: SeenState, told: Option<String>) -> JobDetail {
         let mut detail = detail(snapshot, seen);
+        if let (SeenState::Finished | SeenState::Lost, Ok(job)) = (seen, self.store().job(&snapshot.spec.id)) {
+            detail.only_in_tree = Left::of(&job, &snapshot.state).told;
+        }
         detail.summary = self.why_queued(with_notice(detail.summary, told));
         detail
     }

@@ -88,6 +88,8 @@ fn texts_merge_as_git_merges_them() {
 
 #[test]
 fn a_patch_is_taken_by_git_apply() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let fixture = Fixture::with(&[
         ("renamed.txt", "1\n2\n3\n4\n5\n"),
@@ -98,7 +100,10 @@ fn a_patch_is_taken_by_git_apply() {
         ("data.bin", "\0old"),
         ("kind", "a file\n"),
         ("dir/inside", "x\n"),
+        ("latin.txt", "plain\n"),
     ]);
+    // The person's attributes decide what git takes for text.
+    fs::write(fixture.repo.join(".git/info/attributes"), "data.bin diff\n*.txt diff=x\n").unwrap();
     let landed = fixture.land(|job| {
         let at = |path: &str| job.tree().join(path);
         fs::rename(at("renamed.txt"), at("is now.txt")).unwrap();
@@ -109,17 +114,26 @@ fn a_patch_is_taken_by_git_apply() {
         job.write("data.bin", "\0new and longer");
         job.write("empty.txt", "");
         job.write("a \"b\"\t文档 -> c.txt", "odd name\n");
+        fs::write(at("latin.txt"), b"gr\xfc\xdfe\n").unwrap();
+        fs::write(at("latin-new.txt"), [b"\xe4\n".repeat(70_000), b"no end".to_vec()].concat()).unwrap();
+        symlink(OsStr::from_bytes(b"to \xff"), at("odd link")).unwrap();
+        fs::write(at("x").with_file_name(OsStr::from_bytes(b"n\xe4me")), b"\xfe\n").unwrap();
         fs::remove_file(at("kind")).unwrap();
         symlink("dos.txt", at("kind")).unwrap();
         fs::remove_dir_all(at("dir")).unwrap();
         job.write("dir", "a file now\n");
     });
     let params = json!({ "jobId": landed.job.places.job(), "format": "patch" });
-    let patch = landed.jobs().preview(&serde_json::from_value(params).unwrap()).unwrap().patch.unwrap();
+    let preview = landed.jobs().preview(&serde_json::from_value(params).unwrap()).unwrap();
+    assert!(!preview.truncated);
+    let patch = preview.patch.unwrap();
+    assert_eq!(patch, landed.jobs().patch(landed.job.places.job(), None).unwrap());
     fs::write(fixture.root.join("patch"), patch).unwrap();
     let patch = fixture.root.join("patch");
     fixture.plain(&fixture.repo, &["apply", "--index", patch.to_str().unwrap()]);
     assert_eq!(fixture.plain(&fixture.repo, &["write-tree"]), landed.change_set(), "git applies what was captured");
+    fixture.plain(&fixture.repo, &["apply", "--index", "-R", patch.to_str().unwrap()]);
+    assert_eq!(fixture.plain(&fixture.repo, &["status", "--porcelain"]), "", "and takes it back");
 }
 
 #[test]

@@ -6,18 +6,20 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use pactify_core::job::Isolation;
-use pactify_core::job::outcome::Disposition;
+use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord};
+use pactify_core::job::outcome::{Disposition, Outcome};
 use pactify_core::protocol::{
     Applied, ApplyParams, EventsParams, PruneParams, Pruned, ResumeParams, UndoParams, Undone,
 };
 use pactify_core::retention::Fate;
-use pactify_core::{Failure, FailureCode, JobId};
+use pactify_core::{AttemptNo, Failure, FailureCode, JobId};
 use pactify_engine::apply::{self, ApplyId, RepositoryLock};
 use pactify_engine::jobs::Jobs;
+use pactify_engine::journal::Journal;
 use pactify_engine::store::Store;
 use serde_json::{Value, json};
 
-use crate::support::{Fixture, Landed};
+use crate::support::{Fixture, Job, Landed, absolute, at, write};
 
 const BASE: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 const RESULT: &str = "eins\n2\n3\n4\n5\n6\n7\n8\nneun\n";
@@ -182,6 +184,85 @@ fn an_unapplied_result_loses_its_tree_only_when_named_and_never_its_content() {
     assert_eq!(refs(&fixture), 1, "the base is kept for the result");
     assert_eq!(fates(&prune(&landed, named)), [(id(&landed).as_str(), Fate::Unapplied)]);
     assert_eq!(apply(&landed, json!({})).unwrap().applied.len(), 2);
+}
+
+/// A turn that ran and was not captured.
+fn fail_to_capture(landed: &Landed) {
+    let store = Store::open(&absolute(landed.job.places.directory().as_path().ancestors().nth(2).unwrap())).unwrap();
+    let mut journal = Journal::open(store.job(id(landed)).unwrap().lock(Duration::ZERO).unwrap()).unwrap();
+    let process = ProcessRecord { pid: 1, start_time: 2, boot_id: "boot".into() };
+    let host = HostRecord { process: process.clone(), version: "0".into() };
+    let failure = Some(Failure::new(FailureCode::NoSpace, "no space", "free some"));
+    for event in [
+        Known::AttemptStarted { reason: AttemptReason::Resume, host },
+        Known::Launched { leader: process, harness_version: None },
+        Known::AttemptEnded { outcome: Outcome::Failed, failure, final_message: None },
+    ] {
+        journal.append(at(), AttemptNo::FIRST.next(), event).unwrap();
+    }
+}
+
+#[test]
+fn work_that_is_only_in_a_tree_is_named_and_goes_only_when_somebody_says_so() {
+    type Work = fn(&Job);
+    let nothing: Work = |_| {};
+    let nested: Work = |job| job.write("nested/.git/HEAD", "ref: refs/heads/main\n");
+    let huge: Work = |job| fs::File::create(job.tree().join("huge")).unwrap().set_len(65 << 20).unwrap();
+    let ignored: Work = |job| job.write("out/report.html", "days of work");
+    for (name, work, is_captured, by_itself, told) in [
+        ("captured", nothing, true, Fate::Tree, None),
+        ("not captured", nothing, false, Fate::OnlyInTree, Some("is not captured")),
+        ("a repository", nested, true, Fate::OnlyInTree, Some("nested is a repository of its own")),
+        ("a huge file", huge, true, Fate::OnlyInTree, Some("huge has 68157440 bytes")),
+        ("an ignored file", ignored, true, Fate::Tree, Some("ignored by the repository and not included: out")),
+    ] {
+        let fixture = Fixture::with(&[("a.txt", BASE), (".gitignore", "out/\n")]);
+        let landed = fixture.land(|job| {
+            job.write("a.txt", RESULT);
+            work(job);
+        });
+        apply(&landed, json!({})).unwrap();
+        assert_eq!(disposition(&landed), Disposition::Applied, "{name}");
+        if !is_captured {
+            fail_to_capture(&landed);
+        }
+        let has_tree = || landed.job.tree().exists();
+        let lost = jobs(&landed).status(id(&landed)).unwrap().only_in_tree;
+        assert_eq!(lost.len(), usize::from(told.is_some()), "{name}: {lost:?}");
+        assert!(told.is_none_or(|told| lost[0].contains(told)), "{name}: {lost:?}");
+
+        // What a server does by itself.
+        write(&fixture.root.join("home/.config/pactify/config.toml"), "[retention]\nage-days = 0\n");
+        if told.is_some() {
+            jobs(&landed).prune_as_configured().unwrap();
+            assert!(has_tree(), "{name}");
+        }
+        let looked = prune(&landed, json!({ "dryRun": true, "records": true }));
+        let by_itself = if by_itself == Fate::Tree { Fate::Record } else { by_itself };
+        assert_eq!(fates(&looked), [(id(&landed).as_str(), by_itself)], "{name}");
+        if by_itself == Fate::OnlyInTree {
+            assert_eq!(fates(&prune(&landed, json!({}))), [(id(&landed).as_str(), by_itself)], "{name}");
+            assert!(has_tree(), "{name}");
+        }
+        // Whoever names the job was told.
+        let named = prune(&landed, json!({ "jobIds": [id(&landed)], "dryRun": true }));
+        assert_eq!((named.jobs[0].fate, &named.jobs[0].lost), (Fate::Tree, &lost), "{name}");
+        prune(&landed, json!({ "jobIds": [id(&landed)] }));
+        assert!(!has_tree(), "{name}");
+        assert_eq!(jobs(&landed).status(id(&landed)).unwrap().only_in_tree, Vec::<String>::new(), "{name}");
+        assert_eq!(fates(&prune(&landed, json!({ "records": true }))), [(id(&landed).as_str(), Fate::Record)]);
+    }
+}
+
+#[test]
+fn a_retention_takes_trees_with_ignored_files_where_it_says_so() {
+    for (more, stays) in [("", true), ("ignored-files = true\n", false)] {
+        let fixture = Fixture::with(&[(".gitignore", "out/\n")]);
+        let landed = fixture.land(|job| job.write("out/report.html", "of a build"));
+        write(&fixture.root.join("home/.config/pactify/config.toml"), &format!("[retention]\nage-days = 0\n{more}"));
+        jobs(&landed).prune_as_configured().unwrap();
+        assert_eq!(landed.job.tree().exists(), stays, "{more}");
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ use super::{DONE, Ended, Terminal};
 /// Show what a job changed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Piped, the patch is exact: `git apply` takes it.
+Piped, the patch is exact and whole, whatever is in its files: `git apply` takes it.
 
 Examples:
   pactify sub diff
@@ -56,13 +56,15 @@ impl Args {
             (_, true) => PreviewFormat::Summary,
             _ => PreviewFormat::Patch,
         };
-        let preview = whole(terminal, &job, path, format, false)?;
         let output = &terminal.output;
+        if format == PreviewFormat::Patch {
+            return print_patch(terminal, &job, path);
+        }
+        let preview = whole(terminal, &job, path, format, false)?;
         match format {
             PreviewFormat::Hunks if self.json => output.json(&preview),
             PreviewFormat::Hunks => preview.files.iter().for_each(|file| print_hunks(output, file)),
-            PreviewFormat::Summary => print_summary(output, &preview),
-            PreviewFormat::Patch => print_patch(output, &preview),
+            PreviewFormat::Summary | PreviewFormat::Patch => print_summary(output, &preview),
         }
         if preview.truncated {
             output.note(
@@ -182,12 +184,15 @@ fn print_hunks(output: &Output, file: &FileChange) {
     }
 }
 
-fn print_patch(output: &Output, preview: &Preview) {
-    let patch = preview.patch.as_deref().unwrap_or_default();
+/// All of the patch: it may become a file.
+fn print_patch(terminal: &Terminal, job: &JobId, path: Option<PathName>) -> Ended {
+    let output = &terminal.output;
+    let patch = terminal.jobs.patch(job, path.clone())?;
     if !output.is_terminal() {
-        output.exact(patch);
-        return;
+        output.exact(&patch);
+        return Ok(DONE);
     }
+    let preview = whole(terminal, job, path, PreviewFormat::Summary, false)?;
     for line in patch.lines() {
         let style = match line.as_bytes().first() {
             Some(b'+') => GOOD,
@@ -201,5 +206,6 @@ fn print_patch(output: &Output, preview: &Preview) {
     for note in &preview.notes {
         output.note(&format!("note: {note}"));
     }
-    tell_outside(output, preview);
+    tell_outside(output, &preview);
+    Ok(DONE)
 }

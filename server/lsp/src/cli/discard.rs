@@ -9,7 +9,8 @@ use super::{DONE, Ended, Terminal};
 /// Give a job's changes up and remove its tree
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Your checkout is not touched, and the job's record stays.
+Your checkout is not touched, and the job's record stays. What no capture took in goes
+with the tree; it is named before.
 
 Examples:
   pactify sub discard last
@@ -30,9 +31,15 @@ impl Args {
         let job = self.job.find(terminal)?;
         let output = &terminal.output;
         let detail = terminal.jobs.status(&job)?;
-        let pending = detail.summary.changes.filter(|totals| totals.files > 0);
-        if let Some(totals) = pending.filter(|_| !self.yes && detail.summary.disposition.is_open()) {
-            let question = format!("Give up {} of {:?}?", totals_line(totals), detail.summary.title);
+        let open = detail.summary.changes.filter(|totals| totals.files > 0 && detail.summary.disposition.is_open());
+        let title = &detail.summary.title;
+        let question = match open {
+            Some(totals) => Some(format!("Give up {} of {title:?}?", totals_line(totals))),
+            None if detail.only_in_tree.is_empty() => None,
+            None => Some(format!("Give up what is only in the tree of {title:?}?")),
+        };
+        if let Some(question) = question.filter(|_| !self.yes) {
+            detail.only_in_tree.iter().for_each(|lost| output.note(&format!("goes for good: {lost}")));
             let next = "look at the diff, then pass --yes";
             if !output.confirm(&question, "give the changes up", "nothing was discarded", next)? {
                 return Ok(FailureCode::WrongState.exit_code());

@@ -31,13 +31,14 @@ impl Args {
             None => (ExportForm::Patch, None),
             Some(name) => (ExportForm::Branch, name),
         };
+        if let (ExportForm::Patch, false) = (form, self.json) {
+            terminal.output.exact(&terminal.jobs.patch(&job, None)?);
+            return Ok(DONE);
+        }
         let exported = terminal.jobs.export(&ExportParams { job_id: job.to_string(), form, name })?;
         if self.json {
             terminal.output.json(&exported);
             return Ok(DONE);
-        }
-        if let Some(patch) = &exported.patch {
-            terminal.output.exact(patch);
         }
         if let Some(branch) = &exported.branch {
             terminal.output.text(branch);

@@ -13,7 +13,8 @@ use super::{DONE, Ended, Terminal};
 First the trees of jobs about which nothing is left to decide: their records, results
 and the way to undo stay, only a resume is no longer possible. With --records, all of
 such a job goes. A result that is not applied keeps its tree unless you name the job
-or pass --unapplied, and is never removed itself: discard it first. Without --older-than
+or pass --unapplied, and is never removed itself: discard it first. So does work that
+no capture took in. What goes with a tree and is nowhere else is named. Without --older-than
 and --keep, the configuration's [retention] decides, or 30 days.
 
 Examples:
@@ -29,7 +30,7 @@ pub(super) struct Args {
     /// Keep so many of the newest jobs
     #[arg(long, value_name = "N")]
     keep: Option<u32>,
-    /// Trees of results that are not applied, too
+    /// Trees of results that are not applied, and of work that is not captured, too
     #[arg(long)]
     unapplied: bool,
     /// Whole records of decided jobs, too
@@ -108,6 +109,9 @@ fn tell(terminal: &Terminal, plan: &Pruned) {
         let (style, bytes) = if item.fate.goes() { (GOOD, amount(item.bytes)) } else { (PLAIN, String::new()) };
         let line = format!(" {bytes:>9}  {}: {}", item.title, item.why);
         terminal.output.styled(&[(&item.job_id, style), (&line, PLAIN)]);
+        for lost in &item.lost {
+            terminal.output.styled(&[("  goes for good: ", CARE), (lost, PLAIN)]);
+        }
     }
 }
 

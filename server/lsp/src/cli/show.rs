@@ -65,6 +65,10 @@ fn print(terminal: &Terminal, detail: &JobDetail) {
             output.text(&format!("and {} more", detail.checkout_changes_more));
         }
     }
+    if !detail.only_in_tree.is_empty() {
+        output.styled(&[("\nOnly in its tree", STRONG)]);
+        detail.only_in_tree.iter().for_each(|left| output.text(left));
+    }
     if !detail.outside.is_empty() {
         output.styled(&[("\nChanged outside the worktree while it ran", STRONG)]);
         print_outside(output, &detail.outside);

@@ -41,6 +41,20 @@ fn applied(apply: u32) -> Known {
     }
 }
 
+fn tree_ready() -> Known {
+    let path = crate::AbsPath::new("/tree").unwrap();
+    Known::TreeReady { tree: TreeRecord { path, device: 1, inode: 2, isolation: crate::job::Isolation::Private } }
+}
+
+fn id(digit: &str) -> ObjectId {
+    digit.repeat(40).parse().unwrap()
+}
+
+fn captured(tree: &str) -> Known {
+    let (change_set, totals) = (crate::ChangeSetId::of_result_tree(id(tree)), crate::change::Totals::default());
+    Known::Captured { result: ResultRecord { change_set, base_tree: id("0"), totals } }
+}
+
 fn journal(events: impl IntoIterator<Item = (u32, Known)>) -> Vec<Record> {
     let at = Timestamp::UNIX_EPOCH;
     (1..)
@@ -92,6 +106,27 @@ fn a_recovery_opens_the_next_attempt_and_keeps_the_session() {
     assert_eq!((attempt.number, attempt.session.as_deref()), (AttemptNo::FIRST.next(), Some("s")));
     assert_eq!(state.ended().unwrap().outcome, Outcome::Failed, "the late word of attempt 1 counts for nothing");
     assert_eq!(state.ignored, 1);
+}
+
+#[test]
+fn a_tree_is_uncaptured_from_a_launch_in_it_until_a_capture_or_its_end() {
+    let is_uncaptured = |events: &[Known]| {
+        let events = [started(AttemptReason::Run)].into_iter().chain(events.iter().cloned());
+        let state = JobState::fold(&journal(events.map(|event| (1, event))));
+        (state.is_uncaptured, state.is_to_capture())
+    };
+    let end = || ended(Outcome::Failed);
+    for (events, expected) in [
+        (vec![launched(), end()], (false, false)),
+        (vec![tree_ready(), end()], (false, false)),
+        (vec![tree_ready(), launched()], (true, false)),
+        (vec![tree_ready(), launched(), end()], (true, true)),
+        (vec![tree_ready(), launched(), captured("1"), end()], (false, false)),
+        (vec![tree_ready(), launched(), end(), Known::TreeRemoved], (false, false)),
+        (vec![tree_ready(), launched(), end(), Known::Discarded], (false, false)),
+    ] {
+        assert_eq!(is_uncaptured(&events), expected, "{events:?}");
+    }
 }
 
 #[test]
@@ -221,14 +256,7 @@ fn every_phase_answers_every_trigger() {
 
 #[test]
 fn what_was_accepted_outlives_a_new_result_and_goes_with_an_undo() {
-    let id = |digit: &str| -> ObjectId { digit.repeat(40).parse().unwrap() };
-    let result = |tree: &str| Known::Captured {
-        result: ResultRecord {
-            change_set: crate::ChangeSetId::of_result_tree(id(tree)),
-            base_tree: id("0"),
-            totals: crate::change::Totals::default(),
-        },
-    };
+    let result = captured;
     let apply = |apply, accepted: &str| Known::Applied {
         apply,
         change_set: crate::ChangeSetId::of_result_tree(id("1")),

@@ -19,6 +19,10 @@ impl GitError {
                 Stage::Other => FailureCode::GitFailed,
             };
         }
+        // Nobody can end the harness's turn once more; its tree can be captured once more.
+        if let (Stage::Capture, Some(first)) = (stage, failure.next.strip_suffix(", then try again")) {
+            failure.next = format!("{first}, then run `pactify sub cancel` on the job: its tree is captured then");
+        }
         failure
     }
 
@@ -152,5 +156,13 @@ mod tests {
         assert_eq!(denied().into_failure(Stage::Capture).code, FailureCode::CaptureFailed);
         let full = GitError::io("write", "/repo/x")(io::ErrorKind::StorageFull.into());
         assert_eq!(full.into_failure(Stage::Prepare).code, FailureCode::NoSpace);
+        let full = GitError::io("write", "/repo/x")(io::ErrorKind::StorageFull.into()).into_failure(Stage::Capture);
+        assert_eq!(full.code, FailureCode::NoSpace);
+        for failure in [full, denied().into_failure(Stage::Capture)] {
+            assert!(
+                failure.next.contains("`pactify sub cancel`") && !failure.next.contains("try again"),
+                "{failure:?}"
+            );
+        }
     }
 }
