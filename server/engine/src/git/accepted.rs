@@ -48,15 +48,26 @@ impl Git {
         Ok(Some(Accepted { git: self.clone(), path, objects }))
     }
 
-    /// The same, made if it is not there yet.
+    /// The same, to add to. As long as nothing was `accepted`, no journal names anything in there, and what an apply left
+    /// that did not come to its record may be torn: a fresh one is made.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn accept(&self, places: &Places, repository: &RepositoryRecord, base: &Base) -> Result<Accepted, GitError> {
-        if let Some(accepted) = self.accepted(places, base)? {
-            return Ok(accepted);
-        }
+    pub fn accept(
+        &self,
+        places: &Places,
+        repository: &RepositoryRecord,
+        base: &Base,
+        accepted: bool,
+    ) -> Result<Accepted, GitError> {
         let (path, fresh) = (places.accepted(), places.directory().join("accepted.new"));
+        if accepted {
+            if let Some(accepted) = self.accepted(places, base)? {
+                return Ok(accepted);
+            }
+        } else {
+            remove(&path);
+        }
         // One that a dying process left. It is complete only under its own name.
         remove(&fresh);
         capture::create(&fresh, places, repository, base, &Header::read(&places.manifest())?.rules)?;
@@ -85,6 +96,8 @@ impl Git {
         }
         capture::create(&fresh, places, repository, base, &Header::read(&places.manifest())?.rules)?;
         copy_loose(&path, &fresh).map_err(GitError::io("take over accepted objects from", path.as_path()))?;
+        // What takes the place of the only copy has to outlive a power failure.
+        settle(&fresh)?;
         let (old, new) = (path.as_path(), fresh.as_path());
         match rustix::fs::renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE) {
             Ok(()) => remove(&fresh),
@@ -178,7 +191,8 @@ impl Accepted {
         };
         let outcomes: Vec<Outcome> = entries.iter().map(outcome).collect();
         let tree = self.git.write_tree(&self.path, before, &outcomes)?;
-        self.settle()?;
+        // The record of an apply will name it.
+        settle(&self.path)?;
         Ok(tree)
     }
 
@@ -206,12 +220,12 @@ impl Accepted {
         let absent: BTreeSet<String> = self.git.absent(place, objects)?.into_iter().collect();
         Ok(objects.iter().copied().filter(|object| absent.contains(object.as_str())).collect())
     }
+}
 
-    /// Waits until all of it is on the disk: the record of an apply will name it.
-    fn settle(&self) -> Result<(), GitError> {
-        let path: &Path = self.path.as_path();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let open = rustix::fs::open(path, flags, Mode::empty()).map_err(GitError::errno("open", path))?;
-        rustix::fs::syncfs(open).map_err(GitError::errno("write to the disk", path))
-    }
+/// Waits until all of it is on the disk.
+fn settle(store: &AbsPath) -> Result<(), GitError> {
+    let path: &Path = store.as_path();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = rustix::fs::open(path, flags, Mode::empty()).map_err(GitError::errno("open", path))?;
+    rustix::fs::syncfs(open).map_err(GitError::errno("write to the disk", path))
 }

@@ -89,7 +89,8 @@ impl Jobs {
         if entries.is_empty() {
             return Ok(before.clone());
         }
-        let store = self.git()?.accept(places, &result.spec.repository, &result.spec.base)?;
+        let store =
+            self.git()?.accept(places, &result.spec.repository, &result.spec.base, result.accepted.is_some())?;
         Ok(store.advance(before, &entries, &result.objects, |object| offer.made(object))?)
     }
 

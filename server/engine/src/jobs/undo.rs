@@ -71,7 +71,7 @@ impl Jobs {
         let base = &journal.spec().base;
         let places = Places::from(journal.lock().job());
         let before = before.unwrap_or_else(|| base.tree.clone());
-        let store = self.git()?.accept(&places, &journal.spec().repository, base)?;
+        let store = self.git()?.accept(&places, &journal.spec().repository, base, true)?;
         let since: BTreeSet<RepoPath> = store.changes(&after, &now)?.into_iter().map(|change| change.path).collect();
         let own = store.changes(&before, &after)?.into_iter().filter(|change| !since.contains(&change.path));
         let entries: BTreeMap<RepoPath, Option<Entry>> = own.map(|change| (change.path, change.old)).collect();

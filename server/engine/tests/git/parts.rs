@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord};
 use pactify_core::job::outcome::{Disposition, Outcome};
@@ -493,27 +494,54 @@ fn parts_and_merges_work_in_a_sha256_repository() {
     assert_eq!(read(&fixture, "a.txt"), RESULT.replace('3', "mine"));
 }
 
-/// The journal without its last record: the process died between the apply and the record of it.
-fn forget_last_record(fixture: &Fixture, landed: &Landed) {
+/// The journal with so many bytes of its last record: the process died between the apply and the record of it, or at that.
+fn forget_last_record(fixture: &Fixture, landed: &Landed, left: usize) {
     let journal = fixture.store.join("jobs").join(&landed.job.id()).join("events.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
     let last = text.trim_end().rfind('\n').unwrap();
     assert!(text[last..].contains("\"applied\""), "{}", &text[last..]);
-    fs::write(&journal, &text[..=last]).unwrap();
+    fs::write(&journal, &text[..=last + left]).unwrap();
 }
 
 #[test]
 fn an_apply_that_was_never_recorded_is_recorded_with_what_it_accepted() {
-    let (fixture, landed) = landed();
-    apply(&landed, groups(&[FIRST])).unwrap();
-    forget_last_record(&fixture, &landed);
-    // Without the first apply's tree, this one would be held against the base, and be a merge.
-    let applied = apply(&landed, groups(&[LAST])).unwrap();
-    assert_eq!((applied.apply, applied.merged), (2, vec![]));
-    assert_eq!(read(&fixture, "a.txt"), BASE.replace('1', "eins").replace('9', "neun"));
-    let parts = preview(&landed, json!({}))["files"][0]["groups"].clone();
-    let accepted: Vec<_> = parts.as_array().unwrap().iter().map(|part| part["accepted"].clone()).collect();
-    assert_eq!(accepted, [json!(true), json!(false), json!(true)]);
+    for left in [0, 1, 40] {
+        let (fixture, landed) = landed();
+        apply(&landed, groups(&[FIRST])).unwrap();
+        forget_last_record(&fixture, &landed, left);
+        // Without the first apply's tree, this one would be held against the base, and be a merge.
+        let applied = apply(&landed, groups(&[LAST])).unwrap();
+        assert_eq!((applied.apply, applied.merged), (2, vec![]), "{left}");
+        assert_eq!(read(&fixture, "a.txt"), BASE.replace('1', "eins").replace('9', "neun"));
+        let parts = preview(&landed, json!({}))["files"][0]["groups"].clone();
+        let accepted: Vec<_> = parts.as_array().unwrap().iter().map(|part| part["accepted"].clone()).collect();
+        assert_eq!(accepted, [json!(true), json!(false), json!(true)], "{left}");
+    }
+}
+
+#[test]
+fn what_a_dying_apply_left_of_what_is_accepted_is_in_no_later_one_s_way() {
+    type Torn = fn(&Path);
+    let empty: Torn = |at| fs::create_dir(at).unwrap();
+    let headless: Torn = |at| {
+        fs::create_dir_all(at.join("objects")).unwrap();
+        fs::write(at.join("config"), "").unwrap();
+    };
+    for (name, torn) in
+        [("accepted.new", empty), ("accepted.new", headless), ("accepted", empty), ("accepted", headless)]
+    {
+        let (fixture, landed) = landed();
+        let job = fixture.store.join("jobs").join(&landed.job.id());
+        torn(job.join(name).as_path());
+        apply(&landed, groups(&[FIRST])).unwrap();
+        // Also of the second one.
+        if name == "accepted.new" {
+            torn(job.join(name).as_path());
+        }
+        let applied = apply(&landed, json!({})).unwrap();
+        assert_eq!((read(&fixture, "a.txt").as_str(), applied.disposition), (RESULT, Disposition::Applied), "{name}");
+        fixture.plain(job.join("accepted").as_path(), &["fsck", "--full", "--strict", "--no-dangling"]);
+    }
 }
 
 #[test]

@@ -55,10 +55,16 @@ pub(crate) fn path(text: &str) -> RepoPath {
     RepoPath::new(text).unwrap()
 }
 
+/// A link to the git directory, where that is not in the checkout.
+const GIT_DIRECTORY: &str = "git-dir";
+
+/// What is in a checkout beside the person's files.
+const OURS: [&[u8]; 2] = [b".git", b".pactify-stage"];
+
 /// A checkout, its git directory, and a store.
 pub(crate) struct Sandbox {
     root: AbsPath,
-    _folder: Option<tempfile::TempDir>,
+    _folders: Vec<tempfile::TempDir>,
     pub(crate) repository: RepositoryRecord,
     pub(crate) store: Store,
 }
@@ -77,29 +83,45 @@ impl Sandbox {
     /// The sandbox that another process made.
     #[cfg(feature = "fault-injection")]
     pub(crate) fn existing(root: AbsPath) -> Self {
-        Self::at_root(root, None)
+        Self::at_root(root, Vec::new())
+    }
+
+    /// The same with its git directory on another file system; `None` where there is only one.
+    #[cfg(feature = "fault-injection")]
+    pub(crate) fn in_memory_with_git_on_disk(files: &Files) -> Option<Self> {
+        let (folder, elsewhere) = (tempfile::tempdir_in("/dev/shm").ok()?, tempfile::tempdir().unwrap());
+        let device = |folder: &tempfile::TempDir| folder.path().metadata().unwrap().dev();
+        if device(&folder) == device(&elsewhere) {
+            return None;
+        }
+        symlink(elsewhere.path(), folder.path().join(GIT_DIRECTORY)).unwrap();
+        let mut sandbox = Self::in_folder(folder, files);
+        sandbox._folders.push(elsewhere);
+        Some(sandbox)
     }
 
     fn in_folder(folder: tempfile::TempDir, files: &Files) -> Self {
         let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
-        let sandbox = Self::at_root(root, Some(folder));
+        let sandbox = Self::at_root(root, vec![folder]);
         sandbox.populate(files);
         sandbox
     }
 
-    fn at_root(root: AbsPath, folder: Option<tempfile::TempDir>) -> Self {
+    fn at_root(root: AbsPath, folders: Vec<tempfile::TempDir>) -> Self {
         let worktree = root.join("checkout");
-        let git_dir = worktree.join(".git");
+        std::fs::create_dir_all(worktree.as_path()).unwrap();
+        let elsewhere = std::fs::read_link(root.join(GIT_DIRECTORY).as_path());
+        let git_dir = elsewhere.map_or(worktree.join(".git"), |elsewhere| AbsPath::new(elsewhere).unwrap());
         std::fs::create_dir_all(git_dir.as_path()).unwrap();
         let repository =
             RepositoryRecord { worktree, git_dir: git_dir.clone(), common_dir: git_dir, prefix: String::new() };
         let store = Store::open(&root.join("store")).unwrap();
-        Self { root, _folder: folder, repository, store }
+        Self { root, _folders: folders, repository, store }
     }
 
     fn populate(&self, files: &Files) {
         std::fs::create_dir_all(self.outside()).unwrap();
-        std::fs::write(self.at(".git/index"), "an index that nobody opens").unwrap();
+        std::fs::write(self.repository.git_dir.join("index").as_path(), "an index that nobody opens").unwrap();
         for (path, node) in files {
             self.put(path, node);
         }
@@ -136,10 +158,11 @@ impl Sandbox {
         }
     }
 
-    /// Everything in the checkout but the git directory.
+    /// Everything in the checkout but the git directory and what is staged beside it.
     pub(crate) fn picture(&self) -> Files {
         let mut picture = picture(self.repository.worktree.as_path());
-        picture.retain(|path, _| path != b".git" && !path.starts_with(b".git/"));
+        let is_ours = |path: &[u8]| path.split(|byte| *byte == b'/').next().is_some_and(|top| OURS.contains(&top));
+        picture.retain(|path, _| !is_ours(path));
         picture
     }
 

@@ -4,6 +4,8 @@ use pactify_core::change::plan::Selection;
 
 use super::super::disk::Disk;
 use super::super::intent::{Progress, Records};
+#[cfg(feature = "fault-injection")]
+use super::super::prepare::SYNC_EACH;
 use super::super::{StageHome, forget, recover};
 use super::fixture::*;
 
@@ -40,6 +42,20 @@ pub(super) fn every_kind() -> (Files, Files) {
         ("new/link", link("../kept.txt")),
         ("empty", file("")),
     ]);
+    (base, result)
+}
+
+/// More files, in more directories, than are synchronised one by one.
+#[cfg(feature = "fault-injection")]
+pub(super) fn many_files() -> (Files, Files) {
+    let (mut base, mut result) = (Files::new(), Files::new());
+    for n in 0..SYNC_EACH + 2 {
+        let path = format!("d{n}/file").into_bytes();
+        base.insert(path.clone(), file("old"));
+        result.insert(path, if n % 5 == 0 { executable("new") } else { file("new, and longer") });
+    }
+    base.insert(b"gone/file".into(), file("gone soon"));
+    result.insert(b"made/file".into(), file("new"));
     (base, result)
 }
 
@@ -117,17 +133,25 @@ fn permission_bits_survive_and_only_the_executable_ones_follow() {
         files([("secret", file("old")), ("shared", file("old")), ("tool", file("x")), ("data", executable("x"))]);
     let result =
         files([("secret", file("new")), ("shared", file("new")), ("tool", executable("x")), ("data", file("x"))]);
-    let result = result.into_iter().chain(files([("f", file("1")), ("x", executable("1"))])).collect();
+    let base = base.into_iter().chain(files([("fixed", file("old"))])).collect();
+    let result = result.into_iter().chain(files([("fixed", file("new"))]));
+    let result = result.chain(files([("f", file("1")), ("x", executable("1"))])).collect();
     let sandbox = Sandbox::new(&base);
-    for (name, before) in [("secret", 0o600), ("shared", 0o4664), ("tool", 0o640), ("data", 0o750)] {
+    for (name, before) in [("secret", 0o600), ("shared", 0o4664), ("fixed", 0o444), ("tool", 0o640), ("data", 0o750)] {
         set_bits(&sandbox.at(name), before);
     }
 
     sandbox.apply(&CapturedResult::between(&base, &result), &everything()).unwrap();
 
-    for (name, after) in
-        [("secret", 0o600), ("shared", 0o664), ("tool", 0o750), ("data", 0o640), ("f", 0o644), ("x", 0o755)]
-    {
+    for (name, after) in [
+        ("secret", 0o600),
+        ("shared", 0o664),
+        ("fixed", 0o444),
+        ("tool", 0o750),
+        ("data", 0o640),
+        ("f", 0o644),
+        ("x", 0o755),
+    ] {
         assert_eq!(bits(&sandbox.at(name)), after, "{name}");
     }
 }

@@ -5,8 +5,9 @@
 //! point was made, but some of those that no synchronisation covered left no trace. The model is stricter than
 //! journalling file systems are: entries of a directory count as lost until that directory was synchronised, contents
 //! until their file was, and losses are independent of each other. A single rename or exchange is one step, as on
-//! every file system that pactify supports. With few uncertain calls all combinations are tried; with many, all
-//! single losses, all single survivals and a fixed random sample.
+//! every file system that pactify supports. Synchronising a file system counts for the checkout's or for the store's, which
+//! need not be one. With few uncertain calls all combinations are tried; with many, all single losses, all single survivals
+//! and a fixed random sample; of a large apply, where there are hundreds, a sample of the single ones.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -20,15 +21,19 @@ use super::super::disk::fault::{self, Logged};
 use super::super::undo::undo_with;
 use super::super::{recover, undone};
 use super::fixture::*;
-use super::ordinary::{every_kind, expected};
+use super::ordinary::{every_kind, expected, many_files};
 
 /// Up to this many uncertain calls, all combinations are tried.
 const EXHAUSTIVE: usize = 7;
 const SAMPLES: u64 = 6;
 
-/// A recorded apply of every kind of change.
+/// Of the single losses and survivals of a large apply.
+const SINGLES: usize = 2;
+
+/// A recorded apply.
 struct Recorded {
     sandbox: Sandbox,
+    singles: usize,
     start: Snapshot,
     log: Vec<Logged>,
     base: Files,
@@ -42,6 +47,41 @@ struct Outcomes {
     nothing: usize,
     /// Mixed, with something left behind, or not to be repaired.
     neither: usize,
+}
+
+#[test]
+fn a_power_failure_during_a_large_apply_ends_in_all_or_nothing() {
+    let recorded = record(many_files(), SINGLES, Sandbox::in_memory, Disk::new());
+    assert!(recorded.log.iter().filter(|call| matches!(call, Logged::SyncFileSystem(_))).count() == 2);
+    let outcomes = recorded.outcomes(&recorded.start, &recorded.log);
+    println!("{} calls, {outcomes:?}", recorded.log.len());
+    assert_eq!(outcomes.neither, 0);
+    assert!(outcomes.all > 0 && outcomes.nothing > 1000, "{outcomes:?}");
+}
+
+#[test]
+fn a_power_failure_without_rename_flags_ends_in_all_or_nothing() {
+    let recorded = record(every_kind(), usize::MAX, Sandbox::in_memory, Disk::without_rename_flags());
+    let outcomes = recorded.outcomes(&recorded.start, &recorded.log);
+    println!("{} calls, {outcomes:?}", recorded.log.len());
+    assert_eq!(outcomes.neither, 0);
+    assert!(outcomes.all > 0 && outcomes.nothing > 1000, "{outcomes:?}");
+}
+
+#[test]
+fn a_power_failure_with_the_stage_in_the_checkout_ends_in_all_or_nothing() {
+    if Sandbox::in_memory_with_git_on_disk(&Files::new()).is_none() {
+        return println!("skipped: /dev/shm is no other file system than the temporary directory");
+    }
+    let apart = |base: &Files| Sandbox::in_memory_with_git_on_disk(base).unwrap();
+    let recorded = record(every_kind(), usize::MAX, apart, Disk::new());
+    assert!(
+        recorded.log.iter().any(|call| matches!(call, Logged::Create(at) if at.ends_with(".pactify-stage/.gitignore")))
+    );
+    let outcomes = recorded.outcomes(&recorded.start, &recorded.log);
+    println!("{} calls, {outcomes:?}", recorded.log.len());
+    assert_eq!(outcomes.neither, 0);
+    assert!(outcomes.all > 0 && outcomes.nothing > 1000, "{outcomes:?}");
 }
 
 #[test]
@@ -87,7 +127,7 @@ fn a_power_failure_during_an_undo_ends_in_undone_or_not_undone() {
     drop(lock);
 
     let (mut back, mut stands) = (0, 0);
-    each_state(&log, |survived| {
+    each_state(&log, usize::MAX, |survived| {
         rebuild(&start, &log, survived);
         let sandbox = Sandbox::existing(sandbox.root().clone());
         recover(&sandbox.lock()).unwrap();
@@ -114,14 +154,22 @@ fn without_synchronisation_the_model_finds_torn_applies() {
 }
 
 fn record_apply() -> Recorded {
-    let (base, result) = every_kind();
+    record(every_kind(), usize::MAX, Sandbox::in_memory, Disk::new())
+}
+
+fn record(
+    (base, result): (Files, Files),
+    singles: usize,
+    make: impl FnOnce(&Files) -> Sandbox,
+    disk: Disk,
+) -> Recorded {
     let captured = CapturedResult::between(&base, &result);
-    let sandbox = Sandbox::in_memory(&base);
+    let sandbox = make(&base);
     prepare_store(&sandbox);
     let start = snapshot(sandbox.root().as_path());
     let selection = Selection::Paths(captured.paths());
-    sandbox.apply_on(&captured, &selection, Disk::new(), fault::record).unwrap();
-    Recorded { sandbox, start, log: fault::recorded(), base, result }
+    sandbox.apply_on(&captured, &selection, disk, fault::record).unwrap();
+    Recorded { sandbox, singles, start, log: fault::recorded(), base, result }
 }
 
 impl Recorded {
@@ -133,7 +181,7 @@ impl Recorded {
     fn outcomes(&self, start: &Snapshot, log: &[Logged]) -> Outcomes {
         let mut outcomes = Outcomes::default();
         let (all, nothing) = (expected(&self.result), expected(&self.base));
-        each_state(log, |survived| {
+        each_state(log, self.singles, |survived| {
             rebuild(start, log, survived);
             let sandbox = self.reopened();
             let repaired = recover(&sandbox.lock()).is_ok();
@@ -141,7 +189,13 @@ impl Recorded {
             let counter = match picture {
                 _ if !repaired => &mut outcomes.neither,
                 picture if picture == all => &mut outcomes.all,
-                picture if picture == nothing && sandbox.git_picture().len() == 1 => &mut outcomes.nothing,
+                picture
+                    if picture == nothing
+                        && sandbox.git_picture().len() == 1
+                        && !sandbox.at(".pactify-stage").exists() =>
+                {
+                    &mut outcomes.nothing
+                }
                 _ => &mut outcomes.neither,
             };
             *counter += 1;
@@ -159,14 +213,14 @@ fn prepare_store(sandbox: &Sandbox) {
     super::super::intent::Records::open(&sandbox.lock()).unwrap();
 }
 
-/// Calls `check` with every distinct set of surviving calls.
-fn each_state(log: &[Logged], mut check: impl FnMut(&[usize])) {
+/// Calls `check` with every distinct set of surviving calls, `singles` single losses and survivals among them at a time.
+fn each_state(log: &[Logged], singles: usize, mut check: impl FnMut(&[usize])) {
     let mut seen = HashSet::new();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     for end in 0..=log.len() {
         let (certain, uncertain): (Vec<_>, Vec<_>) =
             (0..end).filter(|n| !is_sync(&log[*n])).partition(|n| is_durable(&log[..end], *n));
-        for kept in combinations(uncertain.len(), &mut random) {
+        for kept in combinations(uncertain.len(), singles, &mut random) {
             let kept = uncertain.iter().zip(kept).filter(|(_, kept)| *kept).map(|(n, _)| *n);
             let mut survived: Vec<usize> = certain.iter().copied().chain(kept).collect();
             survived.sort_unstable();
@@ -177,14 +231,18 @@ fn each_state(log: &[Logged], mut check: impl FnMut(&[usize])) {
     }
 }
 
-fn combinations(calls: usize, random: &mut u64) -> Vec<Vec<bool>> {
+fn combinations(calls: usize, singles: usize, random: &mut u64) -> Vec<Vec<bool>> {
     if calls <= EXHAUSTIVE {
         return (0..1_u32 << calls).map(|bits| (0..calls).map(|n| bits >> n & 1 == 1).collect()).collect();
     }
-    let one = |flag: bool| (0..calls).map(move |at| (0..calls).map(|n| (n == at) == flag).collect());
     let mut sets: Vec<Vec<bool>> = vec![vec![true; calls], vec![false; calls]];
-    sets.extend(one(true));
-    sets.extend(one(false));
+    let alone: Vec<usize> = match singles {
+        all if all >= calls => (0..calls).collect(),
+        some => (0..some).map(|_| usize::try_from(next(random)).unwrap() % calls).collect(),
+    };
+    for flag in [true, false] {
+        sets.extend(alone.iter().map(|at| (0..calls).map(|n| (n == *at) == flag).collect()));
+    }
     for _ in 0..SAMPLES {
         sets.push((0..calls).map(|_| next(random) & 1 == 1).collect());
     }
@@ -216,7 +274,10 @@ fn is_durable(log: &[Logged], call: usize) -> bool {
         let above = |directory: &Path| path.starts_with(directory) && path != directory;
         later().any(|(n, later)| matches!(later, Logged::RemoveDirectory(at) if above(at)) && is_durable(log, n))
     };
-    let everything = later().any(|(_, later)| matches!(later, Logged::SyncFileSystem(_)));
+    let in_store = |path: &Path| path.components().any(|part| part.as_os_str() == "store");
+    let own = place(&log[call]);
+    let everything =
+        later().any(|(_, later)| matches!(later, Logged::SyncFileSystem(synced) if in_store(synced) == in_store(own)));
     everything
         || match &log[call] {
             Logged::Write(file, _) | Logged::SetMode(file, _) | Logged::SetGroup(file) => synced(file),
@@ -227,6 +288,25 @@ fn is_durable(log: &[Logged], call: usize) -> bool {
             Logged::Exchange(a, b) => entry(a) && entry(b),
             Logged::Sync(_) | Logged::SyncFileSystem(_) => true,
         }
+}
+
+/// Where a call does something.
+fn place(call: &Logged) -> &Path {
+    match call {
+        Logged::Create(at)
+        | Logged::Write(at, _)
+        | Logged::SetMode(at, _)
+        | Logged::SetGroup(at)
+        | Logged::MakeDirectory(at, _)
+        | Logged::MakeLink(at, _)
+        | Logged::HardLink(_, at)
+        | Logged::Rename(_, at)
+        | Logged::Exchange(_, at)
+        | Logged::Unlink(at)
+        | Logged::RemoveDirectory(at)
+        | Logged::Sync(at)
+        | Logged::SyncFileSystem(at) => at,
+    }
 }
 
 /// A directory's whole content, to be put back.
