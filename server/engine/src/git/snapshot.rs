@@ -39,7 +39,7 @@ use super::error::GitError;
 use super::listing::Listing;
 use super::manifest::Fingerprint;
 use super::prepare::{copy_shallow, copy_sparse_patterns, remove};
-use super::uncommitted::copy_index;
+use super::uncommitted::{Submodules, copy_index};
 use super::{Git, Places};
 
 /// How often a checkout is looked at that changes meanwhile.
@@ -151,7 +151,7 @@ impl<'a> Shot<'a> {
         let before = self.index_now();
         remove(&self.index);
         copy_index(self.repository, &self.git_dir, &self.index)?;
-        let found = self.git.uncommitted(self.place(), &self.settings, PATIENCE)?;
+        let found = self.git.uncommitted(self.place(), &self.settings, Submodules::LeftOut, PATIENCE)?;
         let mut told = Told::about(&found);
         let seen = self.look(found, &mut told)?;
         let laid = self.lay(buffers, &seen, &mut told)?;

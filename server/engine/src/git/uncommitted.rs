@@ -2,8 +2,8 @@
 //!
 //! git compares, in a git directory of ours whose HEAD is that commit: no filter, fsmonitor or hook of the person's
 //! configuration is known there. The index is a copy, so that git neither locks nor refreshes the person's; its stat
-//! cache is what makes this as fast as their own `git status`. Submodules are left out: each is a repository with a
-//! configuration of its own, and git would run in it. So is what the person told git to leave out (`assume-unchanged`).
+//! cache is what makes this as fast as their own `git status`. What was changed inside submodules is left out: each is a
+//! repository with a configuration of its own, and git would run in it. So is what the person told git to leave out (`assume-unchanged`).
 
 use std::fs;
 use std::io;
@@ -34,6 +34,15 @@ pub(super) struct Uncommitted {
     pub(super) nested: Vec<RepoPath>,
     /// Whether untracked files were not looked for, because the person hides them.
     pub(super) untracked_hidden: bool,
+}
+
+/// What is looked at of submodules. No program runs in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Submodules {
+    /// Nothing.
+    LeftOut,
+    /// Which commit they have checked out.
+    Commits,
 }
 
 /// One path of the commit or the index.
@@ -79,13 +88,18 @@ impl Git {
         &self,
         place: Place<'_>,
         settings: &Settings,
+        submodules: Submodules,
         patience: Duration,
     ) -> Result<Uncommitted, GitError> {
         // Who hides untracked files has reasons, like a repository that is their home.
         let hidden = matches!(settings.get("status.showuntrackedfiles"), Some("no" | "false"));
         let untracked = if hidden { "--untracked-files=no" } else { "--untracked-files=all" };
+        let submodules = match submodules {
+            Submodules::LeftOut => "--ignore-submodules=all",
+            Submodules::Commits => "--ignore-submodules=dirty",
+        };
         let call = Call::new(Verb::Status, place)
-            .args(["--porcelain=v2", "-z", "--no-renames", "--no-ahead-behind", "--ignore-submodules=all", untracked])
+            .args(["--porcelain=v2", "-z", "--no-renames", "--no-ahead-behind", submodules, untracked])
             .patience(patience);
         let answer = self.run_unhindered(&call)?;
         let mut found = Uncommitted { untracked_hidden: hidden, ..Uncommitted::default() };

@@ -116,11 +116,16 @@ fn looking_for_uncommitted_changes_runs_nothing_and_locks_nothing() {
 }
 
 #[test]
-fn an_index_that_git_cannot_read_costs_the_notice_and_not_the_job() {
+fn of_an_index_that_git_cannot_read_a_notice_says_so_and_the_job_starts() {
     let fixture = Fixture::with(&[("a.txt", "a\n")]);
     write(&fixture.repo.join("a.txt"), "edited\n");
     write(&fixture.repo.join(".git/index"), "no index");
-    assert_eq!(fixture.job().prepared.notices, []);
+    let notices = fixture.job().prepared.notices;
+    let [notice] = notices.as_slice() else { panic!("{notices:?}") };
+    assert_eq!(notice.id, "uncommittedUnknown");
+    let said = &notice.text;
+    assert!(said.starts_with("whether your checkout has uncommitted changes could not be told: "), "{said}");
+    assert!(said.contains("index file smaller than expected") || said.contains("index file corrupt"), "{said}");
 }
 
 #[test]

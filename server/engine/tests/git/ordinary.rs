@@ -184,7 +184,18 @@ fn changes_that_are_not_committed_are_told_of_and_left_alone() {
                 fixture.plain(&fixture.repo, &["config", "status.showUntrackedFiles", "no"]);
                 write(&fixture.repo.join("new.txt"), "new\n");
             },
-            None,
+            Some("untracked files were not looked for (status.showUntrackedFiles), and are not part of this job"),
+        ),
+        (
+            "an edit beside untracked files that the person hides",
+            |fixture| {
+                fixture.plain(&fixture.repo, &["config", "status.showUntrackedFiles", "no"]);
+                write(&fixture.repo.join("a.txt"), "edited\n");
+            },
+            Some(
+                "1 file with uncommitted changes is not part of this job: a.txt; \
+                 untracked files were not looked for (status.showUntrackedFiles)",
+            ),
         ),
     ] {
         let fixture = Fixture::with(&committed);

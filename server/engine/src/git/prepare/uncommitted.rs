@@ -2,24 +2,28 @@
 //! commit.
 //!
 //! Compared with the job's own git directory before anything of the job has run. What this finds is told and decides
-//! nothing: where it takes too long, nothing is said.
+//! nothing: where it takes too long, or cannot be told, that is said.
 
 use std::time::Duration;
 
 use pactify_core::RepoPath;
-use pactify_core::display::neutral;
+use pactify_core::display::{headline, neutral};
 use pactify_core::job::RepositoryRecord;
 
 use super::notices::Notice;
 use super::undo::remove;
+use crate::causes::with_causes;
 use crate::git::command::Place;
 use crate::git::config::Settings;
 use crate::git::error::GitError;
-use crate::git::uncommitted::{InCheckout, Tracked, copy_index};
+use crate::git::uncommitted::{InCheckout, Submodules, Tracked, copy_index};
 use crate::git::{Git, Places};
 
 /// How long a person's task may wait for this.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How much of a reason is told, in characters.
+const WHY_MAX: usize = 300;
 
 /// How many paths are named.
 const EXAMPLES: usize = 3;
@@ -37,43 +41,65 @@ impl Git {
         let changed = copy_index(repository, &git_dir, &index).and_then(|()| {
             let place =
                 Place::Private { git_dir: &git_dir, work_tree: Some(&repository.worktree), index: Some(&index) };
-            self.changed(place, settings)
+            self.beyond(place, settings, Submodules::Commits)
         });
         remove(&index);
         match changed {
-            Ok(changed) => notice(&changed),
+            Ok(changed) => changed.notice(),
             Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::info!(error, "whether the checkout has uncommitted changes is not known");
-                None
+                let why = headline(&with_causes(&error), WHY_MAX);
+                let text = format!(
+                    "whether your checkout has uncommitted changes could not be told: {why}; they are not part of this job"
+                );
+                Some(Notice { id: "uncommittedUnknown", text })
             }
         }
     }
 
     /// Which files of the checkout at `place` are not as in its HEAD.
     pub(in crate::git) fn changed(&self, place: Place<'_>, settings: &Settings) -> Result<Vec<RepoPath>, GitError> {
-        let mut found = self.uncommitted(place, settings, PATIENCE)?;
+        Ok(self.beyond(place, settings, Submodules::LeftOut)?.paths)
+    }
+
+    fn beyond(&self, place: Place<'_>, settings: &Settings, submodules: Submodules) -> Result<Changed, GitError> {
+        let mut found = self.uncommitted(place, settings, submodules, PATIENCE)?;
         // No filter runs here, so an untouched file that has one looks edited when git compares its content.
         let edited = |tracked: &&Tracked| !tracked.staged && tracked.checkout == InCheckout::Modified;
         let paths = found.tracked.iter().filter(edited).map(|tracked| &tracked.path);
         let filtered = self.with_attributes(place, &["filter"], paths)?;
         found.tracked.retain(|tracked| !edited(&tracked) || !filtered.contains(&tracked.path));
-        Ok(found.paths().into_iter().cloned().collect())
+        Ok(Changed { paths: found.paths().into_iter().cloned().collect(), untracked_hidden: found.untracked_hidden })
     }
 }
 
-fn notice(changed: &[RepoPath]) -> Option<Notice> {
-    let named: Vec<String> = changed.iter().take(EXAMPLES).map(|path| neutral(&path.display()).into_owned()).collect();
-    let named = named.join(", ");
-    let text = match changed.len() {
-        0 => return None,
-        1 => format!("1 file with uncommitted changes is not part of this job: {named}"),
-        count if count <= EXAMPLES => {
-            format!("{count} files with uncommitted changes are not part of this job: {named}")
-        }
-        count => format!("{count} files with uncommitted changes are not part of this job: {named}, …"),
-    };
-    Some(Notice { id: "uncommittedChanges", text })
+/// What the checkout has beyond the base.
+struct Changed {
+    paths: Vec<RepoPath>,
+    /// Whether untracked files were not looked for.
+    untracked_hidden: bool,
+}
+
+impl Changed {
+    fn notice(&self) -> Option<Notice> {
+        const HIDDEN: &str = "untracked files were not looked for (status.showUntrackedFiles)";
+        let named = self.paths.iter().take(EXAMPLES).map(|path| neutral(&path.display()).into_owned());
+        let named = named.collect::<Vec<_>>().join(", ");
+        let text = match self.paths.len() {
+            0 => None,
+            1 => Some(format!("1 file with uncommitted changes is not part of this job: {named}")),
+            count if count <= EXAMPLES => {
+                Some(format!("{count} files with uncommitted changes are not part of this job: {named}"))
+            }
+            count => Some(format!("{count} files with uncommitted changes are not part of this job: {named}, …")),
+        };
+        let text = match (text, self.untracked_hidden) {
+            (None, false) => return None,
+            (None, true) => format!("{HIDDEN}, and are not part of this job"),
+            (Some(text), false) => text,
+            (Some(text), true) => format!("{text}; {HIDDEN}"),
+        };
+        Some(Notice { id: "uncommittedChanges", text })
+    }
 }
 
 #[cfg(test)]
@@ -83,8 +109,8 @@ mod tests {
     #[test]
     fn a_notice_counts_all_and_names_three() {
         let text = |paths: &[&str]| {
-            let paths: Vec<_> = paths.iter().map(|path| RepoPath::new(*path).unwrap()).collect();
-            notice(&paths).map(|notice| notice.text)
+            let paths = paths.iter().map(|path| RepoPath::new(*path).unwrap()).collect();
+            Changed { paths, untracked_hidden: false }.notice().map(|notice| notice.text)
         };
         for (paths, expected) in [
             (&[][..], None),

@@ -158,3 +158,18 @@ fn nothing_that_a_submodule_or_gitmodules_says_is_run_or_followed() {
     let text = notice(&fixture.job(), "submodulesEmpty").unwrap().to_owned();
     assert!(text.contains("libs/one (it was never checked out on this machine)"), "{text}");
 }
+
+#[test]
+fn a_submodule_at_another_commit_is_an_uncommitted_change() {
+    let fixture = fixture();
+    assert!(!fixture.job().prepared.notices.iter().any(|notice| notice.id == "uncommittedChanges"));
+    let mark = fixture.root.join("mark");
+    let at = fixture.repo.join("libs/one");
+    fixture.plain(&at, &["commit", "-q", "--allow-empty", "-m", "further"]);
+    // Nothing of the submodule's own configuration runs for this.
+    fixture.plain(&at, &["config", "core.fsmonitor", &trap(&fixture.root.join("evil"), &mark)]);
+    let notices = fixture.job().prepared.notices;
+    let told = notices.iter().find(|notice| notice.id == "uncommittedChanges").map(|notice| notice.text.as_str());
+    assert_eq!(told, Some("1 file with uncommitted changes is not part of this job: libs/one"));
+    assert!(!mark.exists());
+}
