@@ -57,7 +57,7 @@ fn a_job_s_tree_is_no_place_to_start_a_job() {
 #[test]
 fn a_repository_of_another_user_is_refused_in_git_s_own_words() {
     if !rustix::process::geteuid().is_root() {
-        return;
+        return println!("skipped: only root can do what this needs");
     }
     let fixture = Fixture::with(&[("a", "1\n")]);
     for path in [fixture.repo.clone(), fixture.repo.join(".git")] {
@@ -116,7 +116,7 @@ fn a_tree_that_cannot_be_made_leaves_nothing_behind() {
 #[test]
 fn a_full_disk_is_called_so_and_leaves_nothing_behind() {
     if !rustix::process::geteuid().is_root() {
-        return;
+        return println!("skipped: only root can do what this needs");
     }
     for isolation in [Isolation::Private, Isolation::Linked] {
         let fixture = Fixture::with(&[("a", &"0123456789abcdef\n".repeat(64 << 10))]);

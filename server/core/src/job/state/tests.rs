@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::job::event::ExitRecord;
+use crate::job::event::{Event, ExitRecord};
 use crate::job::outcome::Deadline;
 
 fn process() -> ProcessRecord {
@@ -156,24 +156,75 @@ fn a_session_knows_what_its_attempts_used() {
     assert_eq!(sofar(&[(2, named("another"))]), 7, "another session counts from zero");
 }
 
+/// One event of every kind, but for those of which there are several below.
+fn of_every_kind() -> Vec<Known> {
+    let (text, item) = (|| "m".to_owned(), || "i".to_owned());
+    let checkout = CheckoutRecord { path: crate::AbsPath::new("/checkout").unwrap(), device: 1, inode: 3 };
+    vec![
+        started(AttemptReason::Resume),
+        tree_ready(),
+        launched(),
+        Known::SessionStarted { session: "s".into(), model: None },
+        Known::Message { text: text() },
+        Known::Reasoning { text: text() },
+        Known::CommandStarted { item: item(), command: text() },
+        Known::CommandOutput { item: item(), text: text() },
+        Known::CommandEnded { item: item(), exit_code: Some(0), tail: text() },
+        Known::FilesTouched { paths: vec![text()] },
+        Known::ToolUsed { tool: text(), failed: false },
+        Known::Plan { entries: vec![] },
+        Known::Notice { id: item(), text: text() },
+        Known::Usage { usage: Usage::default() },
+        asked("r"),
+        answered("r"),
+        Known::CancelRequested,
+        Known::DeadlinePassed { deadline: Deadline::Stall },
+        Known::HarnessExited { exit: ExitRecord::Code(0) },
+        Known::Swept { killed: 0, survivors: vec![] },
+        captured("1"),
+        Known::VerificationStarted,
+        Known::Verified { command: text(), passed: true, exit_code: Some(0), tail: text() },
+        Known::CheckoutGuarded { checkout, digest: "d".into() },
+        Known::CheckoutCompared { of: AttemptNo::FIRST, changed: vec![], more: 0 },
+        ended(Outcome::Failed),
+        applied(1),
+        Known::Undone { apply: 1, accepted: None },
+        Known::Discarded,
+        Known::TreeRemoved,
+        Known::OutsideRecorded { digest: "d".into() },
+        Known::OutsideChanges {
+            of: AttemptNo::FIRST,
+            changes: vec![],
+            more: 0,
+            more_dangerous: 0,
+            before: "d".into(),
+            after: "e".into(),
+        },
+        Known::OutsideRestored { ids: vec![] },
+    ]
+}
+
+#[test]
+fn the_events_of_the_property_tests_are_of_every_kind() {
+    let names: BTreeSet<String> = of_every_kind().into_iter().map(|known| Event::from(known).name()).collect();
+    assert_eq!(names.len(), 33, "{names:?}");
+}
+
 fn any_event() -> impl Strategy<Value = (u32, Known)> {
+    let survived = Some(Failure::new(FailureCode::ProcessesSurvived, "x", "y"));
+    let survived = Known::AttemptEnded { outcome: Outcome::Failed, failure: survived, final_message: None };
     let known = prop_oneof![
-        Just(started(AttemptReason::Run)),
-        Just(started(AttemptReason::Recovery)),
-        Just(launched()),
-        Just(Known::Message { text: "m".into() }),
-        "[rs]".prop_map(|request| asked(&request)),
-        "[rs]".prop_map(|request| answered(&request)),
-        Just(Known::CancelRequested),
-        Just(Known::DeadlinePassed { deadline: Deadline::Stall }),
-        Just(Known::HarnessExited { exit: ExitRecord::Code(0) }),
-        Just(Known::VerificationStarted),
-        Just(ended(Outcome::Succeeded)),
-        Just(ended(Outcome::Cancelled)),
-        (1u32..4).prop_map(applied),
-        Just(Known::Undone { apply: 1, accepted: None }),
-        Just(Known::Discarded),
-        Just(Known::TreeRemoved),
+        4 => prop::sample::select(of_every_kind()),
+        1 => Just(started(AttemptReason::Run)),
+        1 => Just(started(AttemptReason::Recovery)),
+        1 => Just(tree_ready()),
+        1 => Just(launched()),
+        1 => "[rs]".prop_map(|request| asked(&request)),
+        1 => "[rs]".prop_map(|request| answered(&request)),
+        1 => prop::sample::select(vec!["1", "2"]).prop_map(captured),
+        1 => Just(ended(Outcome::Succeeded)),
+        1 => Just(survived),
+        1 => (1u32..4).prop_map(applied),
     ];
     (1u32..4, known)
 }
@@ -185,7 +236,10 @@ fn is_legal(state: &JobState) -> bool {
     (state.phase == Phase::Queued) == attempt.is_none()
         && (state.phase == Phase::Finished) == ended
         && (state.phase == Phase::Waiting) == waits
-        && (state.phase == Phase::Finished || state.disposition != Disposition::Discarded || state.tree.is_none())
+        && (!state.is_uncaptured || state.tree.is_some())
+        && (!state.is_to_capture() || ended)
+        && (!state.is_survived() || ended)
+        && state.standing.iter().all(|apply| (1..=state.applies).contains(apply))
 }
 
 proptest! {
@@ -193,8 +247,12 @@ proptest! {
     fn any_order_of_events_folds_to_a_legal_state(events in prop::collection::vec(any_event(), 0..40)) {
         let mut state = JobState::default();
         for record in journal(events) {
+            let (ignored, known) = (state.ignored, record.event.meaning().map(std::borrow::Cow::into_owned));
             state.apply(&record);
             prop_assert!(is_legal(&state), "{state:?} after {record:?}");
+            if state.ignored == ignored && matches!(known, Some(Known::Discarded | Known::TreeRemoved)) {
+                prop_assert!(state.tree.is_none() && !state.is_uncaptured, "{state:?} after {record:?}");
+            }
         }
     }
 

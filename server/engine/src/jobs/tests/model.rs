@@ -53,6 +53,7 @@ const LABELS: Labels = Labels { base: "base", ours: "ours", theirs: "theirs" };
 impl Path {
     pub(super) fn new(base: Option<Node>, result: Option<Node>) -> Self {
         let groups = match (&base, &result) {
+            (Some(base), Some(result)) if !is_text(base) || !is_text(result) => None,
             (Some(base), Some(result)) if bytes(base) != bytes(result) => {
                 let (old, new) = (text(base), text(result));
                 Some(hunk::groups(&hunk::lines(old), &hunk::lines(new), None))
@@ -70,7 +71,8 @@ impl Path {
     }
 
     pub(super) fn flips(&self) -> bool {
-        matches!((&self.base, &self.result), (Some(base), Some(result)) if mode(base) != mode(result))
+        self.groups.is_some()
+            && matches!((&self.base, &self.result), (Some(base), Some(result)) if mode(base) != mode(result))
     }
 
     /// Whether texts of different parts are never the same, so that a text tells which of them made it.
@@ -114,6 +116,9 @@ impl Path {
             (_, _, None) => return Verdict::Conflict(ConflictKind::ContentDiffers),
             (Some(old), Some(current), Some(target)) => (old, current, target),
         };
+        if [&old, current, &target].into_iter().any(|node| matches!(node, Node::Link(_))) {
+            return Verdict::Conflict(ConflictKind::ContentDiffers);
+        }
         let executable = if mode(current) == mode(&old) { mode(&target) } else { mode(current) };
         let node = |bytes: &[u8]| match executable {
             EntryMode::Executable => Node::Executable(bytes.to_vec()),
@@ -177,6 +182,11 @@ impl Path {
         let whole = lines.iter().rev().skip(1).all(|line| line.ends_with('\n'));
         whole.then(|| lines.concat())
     }
+}
+
+/// Whether it has lines.
+fn is_text(node: &Node) -> bool {
+    !matches!(node, Node::Link(_)) && hunk::is_text(bytes(node)) && std::str::from_utf8(bytes(node)).is_ok()
 }
 
 fn text(node: &Node) -> &str {

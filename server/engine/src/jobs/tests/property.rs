@@ -16,9 +16,13 @@ use super::model::{Path, Pick, Verdict};
 use super::world::{World, bytes, id_of, name};
 use crate::apply::tests::fixture::{Files, Node};
 
-const PATHS: [&str; 3] = ["a.txt", "b", "dir/c"];
+/// The last one holds anything: texts, bytes, links.
+const PATHS: [&str; 4] = ["a.txt", "b", "dir/c", "odd"];
 
-/// Of each of the eight seeds.
+/// A file in a directory, and a file of that name in its place.
+const SWAP: [&str; 2] = ["swap", "swap/inner"];
+
+/// Of each of the ten seeds.
 const CASES: u32 = 1_000;
 
 /// A change of some lines: at a place, this many of them become these.
@@ -28,6 +32,8 @@ type Edit = (u8, u8, Vec<u8>);
 pub(super) struct PathCase {
     /// How many lines, and whether the last one is whole; no file when absent.
     base: Option<(u8, bool)>,
+    /// Something else than lines instead.
+    odd: Option<u8>,
     /// Whether its lines repeat themselves.
     repeats: bool,
     pub(super) job: Work,
@@ -37,7 +43,12 @@ pub(super) struct PathCase {
 
 #[derive(Clone, Debug)]
 pub(super) enum Work {
-    Edits { edits: Vec<Edit>, flip: bool },
+    Edits {
+        edits: Vec<Edit>,
+        flip: bool,
+    },
+    /// Something that has no lines.
+    Put(u8),
     Delete,
     Nothing,
 }
@@ -49,6 +60,8 @@ struct Case {
     steps: Vec<Vec<Option<Option<u8>>>>,
     /// In which order the rest is taken.
     order: u64,
+    /// Whether a directory becomes a file, or the other way round, and in which step that is taken.
+    swap: (bool, usize),
 }
 
 const STEPS: usize = 3;
@@ -66,29 +79,56 @@ fn any_work() -> impl Strategy<Value = Work> {
 pub(super) fn any_path() -> impl Strategy<Value = PathCase> {
     let base = prop_oneof![9 => (0_u8..11, prop::bool::weighted(0.9)).prop_map(Some), 1 => Just(None)];
     let person = prop::collection::vec(prop::option::weighted(0.2, any_work()), STEPS);
-    (base, prop::bool::weighted(0.15), any_work(), person).prop_map(|(base, repeats, job, person)| PathCase {
+    (base, prop::bool::weighted(0.25), any_work(), person).prop_map(|(base, repeats, job, person)| PathCase {
         base,
+        odd: None,
         repeats,
         job,
         person,
     })
 }
 
+/// A path that may hold anything, and become anything.
+fn any_odd_path() -> impl Strategy<Value = PathCase> {
+    let work = || prop_oneof![3 => any::<u8>().prop_map(Work::Put), 1 => any_work()];
+    let person = prop::collection::vec(prop::option::weighted(0.2, work()), STEPS);
+    (any_path(), prop::option::weighted(0.7, any::<u8>()), work(), person)
+        .prop_map(|(path, odd, job, person)| PathCase { odd, job, person, ..path })
+}
+
+/// What has no lines. Few, so that both sides agree at times.
+fn odd(number: u8) -> Node {
+    match number % 6 {
+        0 => Node::File(b"\0one".to_vec()),
+        1 => Node::File(b"\0two".to_vec()),
+        2 => Node::Executable(b"\0one".to_vec()),
+        3 => Node::File(b"gr\xfc\xdfe\n".to_vec()),
+        4 => Node::Link(b"a.txt".to_vec()),
+        _ => Node::Link(b"dir/c".to_vec()),
+    }
+}
+
 fn any_case() -> impl Strategy<Value = Case> {
     let pick = prop::option::weighted(0.7, prop::option::weighted(0.8, any::<u8>()));
     let steps = prop::collection::vec(prop::collection::vec(pick, PATHS.len()), 1..=STEPS);
     let quiet = prop::bool::weighted(0.4);
-    let paths = (prop::collection::vec(any_path(), PATHS.len()), quiet).prop_map(|(mut paths, quiet)| {
+    let paths = (prop::collection::vec(any_path(), PATHS.len() - 1), any_odd_path(), quiet);
+    let paths = paths.prop_map(|(mut paths, odd, quiet)| {
+        paths.push(odd);
         if quiet {
             paths.iter_mut().for_each(|path| path.person.fill(None));
         }
         paths
     });
-    (paths, steps, any::<u64>()).prop_map(|(paths, steps, order)| Case { paths, steps, order })
+    let swap = (any::<bool>(), 0..=STEPS);
+    (paths, steps, any::<u64>(), swap).prop_map(|(paths, steps, order, swap)| Case { paths, steps, order, swap })
 }
 
 impl PathCase {
     pub(super) fn base(&self) -> Option<Node> {
+        if let Some(number) = self.odd {
+            return Some(odd(number));
+        }
         let (count, whole) = self.base?;
         let line = |number: u8| if self.repeats { format!("{}\n", number % 2) } else { format!("line {number}\n") };
         let mut text: String = (0..count).map(line).collect();
@@ -105,10 +145,12 @@ impl Work {
         let (edits, flip) = match self {
             Self::Nothing => return node.cloned(),
             Self::Delete => return None,
+            Self::Put(number) => return Some(odd(*number)),
             Self::Edits { edits, flip } => (edits, *flip),
         };
-        let text = node.map(bytes).unwrap_or_default().to_vec();
-        let text = String::from_utf8(text).unwrap();
+        let text = node.filter(|node| !matches!(node, Node::Link(_))).map(bytes).unwrap_or_default().to_vec();
+        // What has no lines is written anew.
+        let text = String::from_utf8(text).ok().filter(|text| !text.contains('\0')).unwrap_or_default();
         let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
         for (at, count, fresh) in edits {
             let at = usize::from(*at).min(lines.len());
@@ -144,6 +186,12 @@ impl Run {
             result.extend(after.clone().map(|node| (name.as_bytes().to_vec(), node)));
             paths.insert(name, Path::new(before, after));
         }
+        let swapped = |at: usize| Some(Node::File(format!("at {}\n", SWAP[at]).into_bytes()));
+        let (from, to) = if case.swap.0 { (0, 1) } else { (1, 0) };
+        base.extend(swapped(from).map(|node| (SWAP[from].as_bytes().to_vec(), node)));
+        result.extend(swapped(to).map(|node| (SWAP[to].as_bytes().to_vec(), node)));
+        paths.insert(SWAP[from], Path::new(swapped(from), None));
+        paths.insert(SWAP[to], Path::new(None, swapped(to)));
         let world = World::new(&base, &result);
         Self { world, paths, now: base, edited: false, turn: case.order }
     }
@@ -257,30 +305,36 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
             }
         }
         let picks = PATHS.into_iter().zip(step).filter_map(|(path, wanted)| Some((path, run.pick(path, (*wanted)?)?)));
-        let picks: BTreeMap<&str, Pick> = picks.collect();
+        let mut picks: BTreeMap<&'static str, Pick> = picks.collect();
+        if case.swap.1 == number {
+            picks.extend(SWAP.map(|path| (path, Pick::Whole)));
+        }
         if !picks.is_empty() {
             run.step(&picks)?;
         }
     }
     // The rest, part by part, in some order.
-    let mut rest: Vec<(&'static str, Pick)> = Vec::new();
+    let mut rest: Vec<BTreeMap<&'static str, Pick>> = Vec::new();
+    let one = |path: &'static str, pick: Pick| BTreeMap::from([(path, pick)]);
+    // One half of it would be in the other's way.
+    rest.push(SWAP.map(|path| (path, Pick::Whole)).into());
     for path in PATHS {
         let of = &run.paths[path];
         match (&of.groups, of.is_plain()) {
             (Some(_), true) => {
                 let (lines, mode) = of.left();
-                rest.extend(lines.into_iter().map(|line| (path, Pick::Parts { lines: vec![line], mode: false })));
-                rest.extend(mode.then_some((path, Pick::Parts { lines: vec![], mode: true })));
+                rest.extend(lines.into_iter().map(|line| one(path, Pick::Parts { lines: vec![line], mode: false })));
+                rest.extend(mode.then(|| one(path, Pick::Parts { lines: vec![], mode: true })));
             }
-            _ if of.is_change() => rest.push((path, Pick::Whole)),
+            _ if of.is_change() => rest.push(one(path, Pick::Whole)),
             _ => {}
         }
     }
     let mut order = case.order;
     while !rest.is_empty() {
-        let (path, pick) = rest.swap_remove(usize::try_from(order % rest.len() as u64).unwrap());
+        let picks = rest.swap_remove(usize::try_from(order % rest.len() as u64).unwrap());
         order = order.rotate_right(7) ^ 0x9e37_79b9;
-        run.step(&BTreeMap::from([(path, pick)]))?;
+        run.step(&picks)?;
     }
     if !run.edited {
         for (path, of) in &run.paths {
@@ -323,4 +377,6 @@ seeds! {
     parts_come_to_what_the_model_says_6 6;
     parts_come_to_what_the_model_says_7 7;
     parts_come_to_what_the_model_says_8 8;
+    parts_come_to_what_the_model_says_9 9;
+    parts_come_to_what_the_model_says_10 10;
 }
