@@ -1,14 +1,16 @@
 //! `cargo xtask soak`: many jobs at once, while hosts, servers, editors and applies are killed at random.
 //!
 //! Twenty *slots* ([`slot`]) live jobs from the brief to the discard, one after the other, each over a language server of
-//! its own; [`chaos`] kills whatever it finds. Every job writes files that no other job writes, so what must be in a
-//! result, and in the checkout after an apply, is known exactly. In the end [`aftermath`] looks for what must not be
+//! its own; [`chaos`] kills whatever it finds. Every job writes files that no other job writes, and tells outside of its tree
+//! when each is written, so what must be in a result, and in the checkout after an apply, is known exactly; some change one
+//! file that all change ([`shared`]), whose applies are merges and conflicts. In the end [`aftermath`] looks for what must not be
 //! there: processes, refs, staging directories, changes nobody applied. The scripted agent does the work, since what is
 //! tested is what outlives it. A failure names the seed; the same seed makes the same choices (not the same timing).
 
 mod aftermath;
 mod chaos;
 mod session;
+mod shared;
 mod slot;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,6 +30,8 @@ use slot::Slot;
 
 /// How the jobs are spread.
 const REPOSITORIES: usize = 3;
+/// Where agents tell what they have written.
+const TOLD: &str = "told";
 /// How often it is said how far it is.
 const NEWS: Duration = Duration::from_secs(30);
 
@@ -49,6 +53,8 @@ struct Soak {
     sandbox: Sandbox,
     until: Instant,
     counts: Counts,
+    /// What was applied of the shared files, by repository.
+    shared: Mutex<Vec<(usize, shared::Edit)>>,
     /// The servers of the slots, to be killed.
     servers: Mutex<Vec<Pid>>,
     /// The first failure: everybody stops then.
@@ -69,6 +75,10 @@ struct Counts {
     servers_killed: AtomicU64,
     editors_killed: AtomicU64,
     applies_killed: AtomicU64,
+    /// Files that agents had told to be written.
+    told: AtomicU64,
+    merges: AtomicU64,
+    conflicts: AtomicU64,
 }
 
 impl Soak {
@@ -85,6 +95,10 @@ impl Soak {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn shared(&self) -> std::sync::MutexGuard<'_, Vec<(usize, shared::Edit)>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn fail(&self, error: anyhow::Error) {
         self.failure().get_or_insert(error);
     }
@@ -98,9 +112,10 @@ impl Counts {
         let Self { hosts_killed, servers_killed, editors_killed, applies_killed, .. } = self;
         let [hosts, servers, editors, applies] =
             [hosts_killed, servers_killed, editors_killed, applies_killed].map(|count| count.load(Relaxed));
+        let [told, merges, conflicts] = [&self.told, &self.merges, &self.conflicts].map(|count| count.load(Relaxed));
         format!(
-            "{jobs} jobs ({succeeded} succeeded, {lost} lost, {cancelled} cancelled), {applied} applied, {undone} undone, \
-             {discarded} discarded; killed: {hosts} hosts, {servers} servers, {editors} editors, {applies} applies"
+            "{jobs} jobs ({succeeded} succeeded, {lost} lost, {cancelled} cancelled), {told} files captured that were written, \
+             {applied} applied ({merges} merges, {conflicts} conflicts), {undone} undone, {discarded} discarded; killed: {hosts} hosts, {servers} servers, {editors} editors, {applies} applies"
         )
     }
 }
@@ -112,13 +127,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let sandbox = Sandbox::new()?;
     use_scripted_agent(&sandbox, &[])?;
     for repository in 0..REPOSITORIES {
-        sandbox.repository(&format!("r{repository}"))?.fill()?;
+        let repository = sandbox.repository(&format!("r{repository}"))?;
+        repository.fill()?;
+        repository.write(shared::SHARED, shared::text([]))?;
+        repository.commit("One for all")?;
     }
+    std::fs::create_dir(sandbox.root().join(TOLD))?;
     let before = Before::look(&sandbox)?;
     let soak = Soak {
         sandbox,
         until: Instant::now() + Duration::from_secs(60 * arguments.minutes),
         counts: Counts::default(),
+        shared: Mutex::default(),
         servers: Mutex::default(),
         failed: Mutex::default(),
     };

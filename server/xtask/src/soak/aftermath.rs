@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use pactify_tests::sandbox::Sandbox;
 
 use super::session::pause;
-use super::{REPOSITORIES, Soak};
+use super::{REPOSITORIES, Soak, shared};
 
 /// For processes that were told to end.
 const END: Duration = Duration::from_secs(20);
@@ -58,6 +58,12 @@ impl Before {
         let mut expected = self.0;
         for (repository, path, text) in ledger {
             expected.insert(root.join("repos").join(format!("r{repository}")).join(path), text.clone().into_bytes());
+        }
+        for repository in 0..REPOSITORIES {
+            let shared = soak.shared();
+            let edits = shared.iter().filter(|(of, _)| *of == repository).map(|(_, edit)| edit);
+            let at = root.join("repos").join(format!("r{repository}")).join(shared::SHARED);
+            expected.insert(at, shared::text(edits).into_bytes());
         }
         let Self(found) = Self::look(&soak.sandbox)?;
         let added: Vec<_> = found.keys().filter(|path| !expected.contains_key(*path)).collect();

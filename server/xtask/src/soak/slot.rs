@@ -12,8 +12,9 @@ use pactify_tests::rendezvous;
 use pactify_tests::running::Running;
 use serde_json::{Value, json};
 
-use super::Soak;
 use super::session::{Answer, Session, pause};
+use super::shared::{self, Edit, LINES, SHARED};
+use super::{Soak, TOLD};
 
 /// A job's whole life, on a machine that runs twenty of them and kills their hosts.
 const LIFE: Duration = Duration::from_secs(300);
@@ -35,7 +36,20 @@ struct Task {
     title: String,
     brief: String,
     files: Vec<(String, String)>,
+    /// Where the agent tells what it has written: out of everybody's reach.
+    told: PathBuf,
+    /// A line of the shared file, which is the first that it writes.
+    shared: Option<Edit>,
     hangs: bool,
+}
+
+/// What is to be in the checkout because of one job.
+struct Captured {
+    files: Vec<(String, String)>,
+    /// The edit of the shared file, if that was captured whole.
+    shared: Option<Edit>,
+    /// Whether the shared file was left out, because its line is another one by now.
+    alone: bool,
 }
 
 impl<'a> Slot<'a> {
@@ -69,6 +83,10 @@ impl<'a> Slot<'a> {
                 (format!("work/s{}/j{round}/f{n}.txt", self.number), text)
             })
             .collect();
+        let shared = (self.rng.u8(..3) == 0).then(|| Edit { line: self.rng.usize(..LINES), text: title.clone() });
+        let whole = shared.iter().map(|edit| (SHARED.to_owned(), shared::text([edit])));
+        let files: Vec<_> = whole.chain(files).collect();
+        let told = self.soak.sandbox.root().join(TOLD).join(format!("{}-{round}", self.number));
         let mut steps = vec![Step::Say("Beginning.".into())];
         let hangs = self.rng.u8(..10) == 0;
         if self.rng.u8(..4) == 0 {
@@ -77,10 +95,11 @@ impl<'a> Slot<'a> {
         }
         for (path, text) in &files {
             steps.push(Step::write(path, text));
+            steps.push(Step::Run(format!("echo {path} >> '{}'", told.display())));
             steps.push(Step::Sleep(self.rng.f64() * 1.2));
         }
         steps.push(if hangs { Step::Hang } else { Step::Say("Done.".into()) });
-        Task { brief: format!("{title}\n\n{}", agent::prompt(&steps)), title, files, hangs }
+        Task { told, shared, brief: format!("{title}\n\n{}", agent::prompt(&steps)), title, files, hangs }
     }
 
     fn job(&mut self, task: &Task) -> anyhow::Result<()> {
@@ -89,10 +108,11 @@ impl<'a> Slot<'a> {
         let status = self.finish(&job, task)?;
         let succeeded = status["outcome"] == "succeeded";
         let result = self.check_result(&job, task, succeeded)?;
-        if !result.is_empty() && self.rng.u8(..10) < 8 {
+        let Some(mut result) = result else { return self.discard(&job, &Captured::none()) };
+        if !result.files.is_empty() && self.rng.u8(..10) < 8 {
             self.apply_under_fire(&job)?;
             if self.rng.u8(..10) < 8 {
-                self.apply(&job, &result)?;
+                self.apply(&job, &mut result)?;
                 if self.rng.u8(..10) < 3 {
                     self.undo(&job, &result)?;
                 }
@@ -163,12 +183,17 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// The result is what the agent wrote: all of it when it succeeded, else the first part of it.
-    fn check_result(&mut self, job: &str, task: &Task, succeeded: bool) -> anyhow::Result<Vec<(String, String)>> {
+    /// The result is what the agent wrote: all of it when it succeeded, else the first part of it, and at least what it had
+    /// told to be written when it died. Nothing that can be taken where its torn end is of the shared file.
+    fn check_result(&mut self, job: &str, task: &Task, succeeded: bool) -> anyhow::Result<Option<Captured>> {
+        let told = std::fs::read_to_string(&task.told).unwrap_or_default().lines().count();
         let preview = match self.session.insist("diffPreview", &json!({"jobId": job}))? {
             Ok(preview) => preview,
             // Its host died before there was a tree.
-            Err(refusal) if refusal.reason() == "wrongState" && !succeeded => return Ok(Vec::new()),
+            Err(refusal) if refusal.reason() == "wrongState" && !succeeded => {
+                ensure!(told == 0, "{told} files were written, and there is no result");
+                return Ok(Some(Captured::none()));
+            }
             Err(refusal) => bail!("diffPreview: {refusal} {:?}", refusal.data),
         };
         let files = preview["files"].as_array().context("no files")?;
@@ -176,21 +201,29 @@ impl<'a> Slot<'a> {
         let expected: Vec<_> = task.files.iter().map(|(path, _)| path.as_str()).take(paths.len()).collect();
         ensure!(paths == expected, "the result has {paths:?}, the job wrote {expected:?}");
         ensure!(!succeeded || paths.len() == task.files.len(), "a part of the result is lost: {paths:?}");
-        let mut result = Vec::new();
-        for (path, written) in task.files.iter().take(paths.len()) {
+        ensure!(paths.len() >= told, "{told} files were written, and the result has {paths:?}");
+        self.soak.counts.told.fetch_add(told as u64, Relaxed);
+        let (mut result, mut shared) = (Vec::new(), None);
+        for (number, (path, written)) in task.files.iter().take(paths.len()).enumerate() {
             let content = self.session.get("content", &json!({"jobId": job, "side": "result", "path": path}))?;
             let text = content["text"].as_str().unwrap_or_default();
-            let torn = !succeeded && path == expected[expected.len() - 1] && written.starts_with(text);
+            let torn = number >= told && path == expected[expected.len() - 1] && written.starts_with(text);
             ensure!(text == written || torn, "{path} holds {} bytes of {}", text.len(), written.len());
-            result.push((path.clone(), text.to_owned()));
+            match &task.shared {
+                Some(_) if number == 0 && text != written => return Ok(None),
+                Some(edit) if number == 0 => shared = Some(edit.clone()),
+                _ => result.push((path.clone(), text.to_owned())),
+            }
         }
-        Ok(result)
+        Ok(Some(Captured { files: result, shared, alone: false }))
     }
 
     /// Applies in a terminal, and kills that at some moment.
     fn apply_under_fire(&mut self, job: &str) -> anyhow::Result<()> {
         let mut command = self.soak.sandbox.command(outside::program("pactify")?);
-        command.args(["sub", "apply", job, "--yes", "--json"]).current_dir(checkout(self.soak, self.repository));
+        command
+            .args(["sub", "apply", job, "--yes", "--merge", "--json"])
+            .current_dir(checkout(self.soak, self.repository));
         let running = Running::start(command, b"")?;
         if self.rng.bool() {
             pause(Duration::from_millis(self.rng.u64(..150)));
@@ -207,38 +240,60 @@ impl<'a> Slot<'a> {
     }
 
     /// Applies for good: whatever the killed one did, all of it is there afterwards.
-    fn apply(&mut self, job: &str, result: &[(String, String)]) -> anyhow::Result<()> {
+    fn apply(&mut self, job: &str, result: &mut Captured) -> anyhow::Result<()> {
         let preview = self.session.get("diffPreview", &json!({"jobId": job}))?;
-        let asked = json!({"jobId": job, "changeSet": preview["changeSet"]});
-        match self.session.insist("apply", &asked)? {
-            Ok(_) => {}
-            Err(refusal) if refusal.reason() == "nothingToApply" => {}
-            Err(refusal) => bail!("apply: {refusal} {:?}", refusal.data),
+        let mut asked = json!({"jobId": job, "changeSet": preview["changeSet"]});
+        let deadline = Instant::now() + LIFE;
+        loop {
+            ensure!(Instant::now() < deadline, "an apply that is always refused: {asked}");
+            let refusal = match self.session.insist("apply", &asked)? {
+                Ok(_) => break,
+                Err(refusal) if refusal.reason() == "nothingToApply" => break,
+                Err(refusal) => refusal,
+            };
+            ensure!(refusal.reason() == "applyConflict", "apply: {refusal} {:?}", refusal.data);
+            let conflicts = refusal.data.as_ref().map(|data| data["conflicts"].clone()).unwrap_or_default();
+            let only = conflicts.as_array().filter(|all| all.len() == 1 && all[0]["path"] == SHARED);
+            let conflict = only.with_context(|| format!("nobody else writes these: {conflicts:#}"))?[0].clone();
+            ensure!(result.shared.is_some() && !result.alone, "a conflict about what was not chosen: {conflict:#}");
+            if conflict["object"].is_string() {
+                asked["confirmMerges"] = json!([{"path": SHARED, "object": conflict["object"]}]);
+                self.soak.counts.merges.fetch_add(1, Relaxed);
+            } else {
+                asked["select"] = result.files.iter().map(|(path, _)| json!({"path": path})).collect();
+                asked["confirmMerges"] = json!([]);
+                result.alone = true;
+                self.soak.counts.conflicts.fetch_add(1, Relaxed);
+            }
         }
         self.soak.counts.applied.fetch_add(1, Relaxed);
-        ensure!(self.present(result)? == result.len(), "an apply that was answered is not all there");
+        ensure!(self.is_present(result)?, "an apply that was answered is not all there");
         let status = self.session.get("status", &json!({"jobId": job}))?["job"].take();
-        ensure!(status["disposition"] == "applied", "applied, and {status:#}");
+        let expected = if result.alone { "partlyApplied" } else { "applied" };
+        ensure!(status["disposition"] == expected, "applied, and {status:#}");
         Ok(())
     }
 
     /// Takes the apply back: nothing of it is in the checkout then.
-    fn undo(&mut self, job: &str, result: &[(String, String)]) -> anyhow::Result<()> {
+    fn undo(&mut self, job: &str, result: &Captured) -> anyhow::Result<()> {
+        let takes_shared = result.shared.is_some() && !result.alone;
         match self.session.insist("undo", &json!({"jobId": job}))? {
             Ok(_) => {}
             // A server that was killed had done it.
-            Err(_) if self.present(result)? == 0 => {}
+            Err(_) if !self.is_present(result)? => {}
+            // Somebody else's apply changed the shared file since: all of it stays.
+            Err(refusal) if takes_shared && refusal.reason() == "applyConflict" => return Ok(()),
             Err(refusal) => bail!("undo: {refusal} {:?}", refusal.data),
         }
         self.soak.counts.undone.fetch_add(1, Relaxed);
-        ensure!(self.present(result)? == 0, "an undo that was answered left something");
+        ensure!(!self.is_present(result)?, "an undo that was answered left something");
         let status = self.session.get("status", &json!({"jobId": job}))?["job"].take();
         ensure!(status["disposition"] == "pending", "undone, and {status:#}");
         Ok(())
     }
 
     /// Discards; all or nothing of the result is in the checkout then.
-    fn discard(&mut self, job: &str, result: &[(String, String)]) -> anyhow::Result<()> {
+    fn discard(&mut self, job: &str, result: &Captured) -> anyhow::Result<()> {
         match self.session.insist("discard", &json!({"jobId": job}))? {
             Ok(_) => {}
             // A server that was killed had done it.
@@ -248,20 +303,22 @@ impl<'a> Slot<'a> {
         self.soak.counts.discarded.fetch_add(1, Relaxed);
         let status = self.session.get("status", &json!({"jobId": job}))?["job"].take();
         ensure!(status["disposition"] == "discarded", "discarded, and {status:#}");
-        let present = self.present(result)?;
-        ensure!(present == 0 || present == result.len(), "{present} of {} files were applied", result.len());
-        if present > 0 {
+        if self.is_present(result)? {
             let repository = self.repository;
-            self.applied.extend(result.iter().map(|(path, text)| (repository, path.clone(), text.clone())));
+            self.applied.extend(result.files.iter().map(|(path, text)| (repository, path.clone(), text.clone())));
+            if let Some(edit) = result.shared.clone().filter(|_| !result.alone) {
+                self.soak.shared().push((repository, edit));
+            }
         }
         Ok(())
     }
 
-    /// How many of the files are in the checkout, each whole.
-    fn present(&self, result: &[(String, String)]) -> anyhow::Result<usize> {
+    /// Whether the result is in the checkout: all of it, each file whole, or nothing.
+    fn is_present(&self, result: &Captured) -> anyhow::Result<bool> {
+        let checkout = checkout(self.soak, self.repository);
         let mut present = 0;
-        for (path, text) in result {
-            match std::fs::read_to_string(checkout(self.soak, self.repository).join(path)) {
+        for (path, text) in &result.files {
+            match std::fs::read_to_string(checkout.join(path)) {
                 Ok(found) => {
                     ensure!(found == *text, "{path} is in the checkout with {} bytes of {}", found.len(), text.len());
                     present += 1;
@@ -270,7 +327,21 @@ impl<'a> Slot<'a> {
                 Err(error) => return Err(error).context(path.clone()),
             }
         }
-        Ok(present)
+        let all = result.files.len();
+        ensure!(present == 0 || present == all, "{present} of {all} files were applied");
+        if let Some(edit) = &result.shared {
+            let is_there = edit.is_in(&std::fs::read_to_string(checkout.join(SHARED))?);
+            // With nothing but the shared file it is all of the result.
+            let expected = !result.alone && if all == 0 { is_there } else { present > 0 };
+            ensure!(is_there == expected, "{present} of {all} files were applied, of {SHARED}: {is_there}");
+        }
+        Ok(present > 0)
+    }
+}
+
+impl Captured {
+    fn none() -> Self {
+        Self { files: Vec::new(), shared: None, alone: false }
     }
 }
 
