@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use pactify_core::job::event::Known;
 use pactify_core::job::outcome::Outcome;
 use pactify_core::{AbsPath, Failure, FailureCode};
+use pactify_engine::apply::RepositoryLock;
 use pactify_engine::journal::Journal;
 use pactify_engine::store::Store;
 use pactify_tests::agent::{brief, write};
@@ -253,6 +254,65 @@ fn a_finished_job_goes_on_in_its_session_and_tree() -> Result<()> {
     editor.run("discard", &json!({"jobId": job}))?;
     let refused = editor.refused("resume", &json!({"jobId": job, "message": "again"}))?;
     assert_eq!(refused.data.context("no data")?["code"], "wrongState");
+    Ok(())
+}
+
+#[test]
+fn no_harness_is_started_where_there_is_no_tree_for_it() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let config = sandbox.config_home().join("pactify").join("config.toml");
+    std::fs::write(&config, std::fs::read_to_string(&config)?.replace("running-jobs = 8", "running-jobs = 1"))?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let busy = editor.delegate(&brief(&json!([{"say": "busy"}, "hang"])), &json!({}))?;
+    editor.event(&busy, "message")?;
+    let mark = sandbox.root().join("ran");
+    let job = editor.delegate(&brief(&json!([{"run": format!("touch '{}'", mark.display())}])), &json!({}))?;
+    // Something is in the way of the tree by the time that it is the job's turn.
+    let tree = sandbox.pactify_home().join("jobs").join(&job).join("tree");
+    std::fs::create_dir(&tree)?;
+    std::fs::write(tree.join("somebody's"), "x")?;
+    editor.run("cancel", &json!({"jobId": busy}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["outcome"], &status["error"]["code"]), (&json!("failed"), &json!("worktreeCreateFailed")));
+    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+    assert!(!mark.exists() && !events.to_string().contains("\"launched\""), "{events:#}");
+    assert_eq!(std::fs::read_to_string(tree.join("somebody's"))?, "x");
+    Ok(())
+}
+
+#[test]
+fn two_editors_that_apply_at_once_take_turns_and_are_told_who_is_busy() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let (mut one, mut other) = (Editor::open(&sandbox, repository.path())?, Editor::open(&sandbox, repository.path())?);
+    let mut jobs = Vec::new();
+    for path in ["a.txt", "b.txt"] {
+        let job = one.delegate(&brief(&json!([write(path, "new\n")])), &json!({}))?;
+        one.until(&job, "finished")?;
+        jobs.push(job);
+    }
+    let store = Store::open(&AbsPath::new(sandbox.pactify_home())?)?;
+    let spec = store.job(&jobs[0].parse()?)?.spec()?;
+    let lock = RepositoryLock::acquire(&store, &spec.repository, Duration::from_secs(5))?;
+    let change_set = one.status(&jobs[0])?["changeSet"].clone();
+    let refused = one.refused("apply", &json!({"jobId": jobs[0], "changeSet": change_set}))?;
+    assert_eq!(refused.reason(), "storeBusy", "{refused:?}");
+    assert!(!repository.path().join("a.txt").exists());
+    drop(lock);
+    let both = std::thread::scope(|scope| {
+        let first = scope.spawn(|| one.apply(&jobs[0]));
+        let second = other.apply(&jobs[1]);
+        [first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), second]
+    });
+    for applied in both {
+        applied?;
+    }
+    assert_eq!((repository.read("a.txt")?, repository.read("b.txt")?), ("new\n".into(), "new\n".into()));
     Ok(())
 }
 
