@@ -5,7 +5,7 @@
 pub(super) const SHARED: &str = "shared.txt";
 
 /// How many lines it has.
-pub(super) const LINES: usize = 400;
+pub(super) const LINES: usize = 80;
 
 /// A line of it, as one job makes it: no other job makes the same.
 #[derive(Clone, Debug)]
