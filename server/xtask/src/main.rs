@@ -36,7 +36,7 @@ enum Command {
     Install(install::Arguments),
     /// Take the documentation's pictures anew
     Pictures,
-    /// Run many jobs at once under random kills, and check that nothing is lost or left
+    /// Run many jobs at once under random kills, or the suites in real editors again and again
     Soak(soak::Arguments),
     /// Check everything that has to hold before a change lands
     Test(test::Arguments),

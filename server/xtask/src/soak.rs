@@ -6,9 +6,11 @@
 //! file that all change ([`shared`]), whose applies are merges and conflicts. In the end [`aftermath`] looks for what must not be
 //! there: processes, refs, staging directories, changes nobody applied. The scripted agent does the work, since what is
 //! tested is what outlives it. A failure names the seed; the same seed makes the same choices (not the same timing).
+//! With `--editors` it is the suites in real editors that are run again and again ([`editors`]).
 
 mod aftermath;
 mod chaos;
+mod editors;
 mod session;
 mod shared;
 mod slot;
@@ -46,6 +48,12 @@ pub(crate) struct Arguments {
     /// The choices to make again
     #[arg(long)]
     seed: Option<u64>,
+    /// Instead: run the suites in the real editors again and again, until one fails
+    #[arg(long, conflicts_with_all = ["minutes", "jobs", "seed"])]
+    editors: bool,
+    /// How often these are run
+    #[arg(long, default_value_t = 20, requires = "editors")]
+    runs: usize,
 }
 
 /// What all threads share.
@@ -121,6 +129,9 @@ impl Counts {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if arguments.editors {
+        return editors::run(arguments.runs);
+    }
     ensure!(arguments.jobs > 0 && arguments.minutes > 0, "--jobs and --minutes are at least 1");
     demo::build()?;
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..));
