@@ -8,6 +8,7 @@
 
 pub mod agent;
 pub mod agy;
+pub mod clients;
 pub mod editor;
 pub mod lsp;
 pub mod opencode;

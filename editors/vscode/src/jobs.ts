@@ -32,7 +32,7 @@ export class Jobs {
     context.subscriptions.push(
       server.onStarted(() => void this.hear()),
       vscode.workspace.onDidChangeWorkspaceFolders(() => void this.hear()),
-      server.on("pactify/job/event", ({ jobId }) => void this.hear(jobId)),
+      server.onProgress(() => this.all().filter((job) => !isOver(job)).forEach(({ id }) => void this.hear(id))),
       server.on("pactify/job/changed", ({ jobId, state, disposition }) => {
         void this.hear(jobId);
         if (isOver({ state }) && disposition === "pending") this.endings.fire(jobId);

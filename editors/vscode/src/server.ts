@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 import * as path from "node:path";
 import * as vscode from "vscode";
-import type { Executable, StaticFeature } from "vscode-languageclient/node";
+import type { Executable } from "vscode-languageclient/node";
 import * as lsp from "vscode-languageclient/node";
 import type { ClientOptions, ErrorData, Notifications, Requests } from "./protocol";
 import { setting } from "./settings";
@@ -24,19 +24,14 @@ export class Untrusted extends Error {
   override readonly message = "this workspace is in Restricted Mode: a job would run an agent on its repository";
 }
 
-/** The jobs are shown by the view, the status bar and toasts of ours, not by the server's progress. */
-const NO_PROGRESS: StaticFeature = {
-  fillClientCapabilities: (capabilities) => (capabilities.window = { ...capabilities.window, workDoneProgress: false }),
-  initialize: () => undefined,
-  getState: () => ({ kind: "static" }),
-  clear: () => undefined,
-};
-
 export class Server {
   readonly log = vscode.window.createOutputChannel("Pactify", { log: true });
   private readonly started = new vscode.EventEmitter<void>();
   /** Fires whenever the server is up again: what was known may be old. */
   readonly onStarted = this.started.event;
+  private readonly progressed = new vscode.EventEmitter<void>();
+  /** Fires when a job got on, a few times a second at most, however much it does. */
+  readonly onProgress = this.progressed.event;
   private readonly executable: Executable = { command: "", args: ["--stdio"], transport: lsp.TransportKind.stdio };
   private readonly client: lsp.LanguageClient;
   private starting: Promise<void> | undefined;
@@ -44,14 +39,19 @@ export class Server {
   private isStale = false;
 
   constructor(private readonly context: vscode.ExtensionContext) {
-    const pactify: ClientOptions = { events: true, messages: false };
+    const pactify: ClientOptions = { changes: true, messages: false };
+    // The jobs view, the status bar and toasts of ours show it: the client's own display never begins.
+    const handleWorkDoneProgress: lsp.Middleware["handleWorkDoneProgress"] = (token, params, next) => {
+      if (params.kind !== "begin") next(token, params);
+      this.progressed.fire();
+    };
     this.client = new lsp.LanguageClient("pactify", "Pactify", this.executable, {
       documentSelector: [{ scheme: "file" }],
       initializationOptions: { pactify },
+      middleware: { handleWorkDoneProgress },
       outputChannel: this.log,
       revealOutputChannelOn: lsp.RevealOutputChannelOn.Never,
     });
-    this.client.registerFeature(NO_PROGRESS);
     context.subscriptions.push(
       this.client,
       this.log,

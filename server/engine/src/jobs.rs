@@ -29,14 +29,16 @@ mod undo;
 
 pub use self::approve::Proposal;
 
+use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, RepoPath};
 
 use crate::apply::unsaved::Publisher;
 use crate::env::Env;
 use crate::git::Git;
+use crate::journal::Cursor;
 use crate::store::Store;
 
 pub use self::base::UnsavedText;
@@ -54,13 +56,16 @@ struct Shared {
     git: OnceLock<Git>,
     /// What this process's editor holds; withdrawn with the last clone.
     publisher: OnceLock<Publisher>,
+    /// Where journals were read to: whoever reads on begins there.
+    read_to: Mutex<HashMap<JobId, Cursor>>,
 }
 
 impl Jobs {
     /// Opens the store, which is made when absent.
     pub fn open(env: Env) -> Result<Self, Failure> {
         let store = Store::open(env.directories().pactify_home())?;
-        let shared = Shared { env, store, git: OnceLock::new(), publisher: OnceLock::new() };
+        let (git, publisher) = (OnceLock::new(), OnceLock::new());
+        let shared = Shared { env, store, git, publisher, read_to: Mutex::default() };
         Ok(Self { shared: Arc::new(shared) })
     }
 

@@ -10,6 +10,8 @@ use pactify_engine::jobs::Jobs;
 
 /// Events per page.
 const PAGE: u32 = 500;
+/// Pages of one look: a job can tell as fast as it is read, and then where it stands would never be told.
+const PAGES: u32 = 40;
 
 /// How long one look waits for something to happen. A host that is gone is noticed by the next one.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -81,7 +83,7 @@ impl Look {
         Self::at(jobs, job, after, (next == Next::Await).then_some(PATIENCE))
     }
 
-    /// What happened after `after`; with `patience`, once something did.
+    /// What happened after `after`; with `patience`, once something did. Of a job that goes on that may not be all yet.
     ///
     /// # Errors
     /// What the engine says.
@@ -95,13 +97,14 @@ impl Look {
         }
         // Before the events: those of a finished job are then all there.
         let now = jobs.status(job)?;
-        loop {
+        let is_over = now.summary.state == SeenState::Finished;
+        for page in 1.. {
             let params = EventsParams { job_id: job.to_string(), after: Some(next), limit: Some(PAGE) };
             let more = jobs.events(&params)?;
             next = more.next;
             let is_last = more.events.len() < PAGE as usize;
             events.extend(more.events);
-            if is_last {
+            if is_last || (page >= PAGES && !is_over) {
                 break;
             }
         }

@@ -3,10 +3,12 @@
 //! A ratio is true on a busy machine, too: the two that are compared take turns, and medians are compared. All files are
 //! in memory (`/dev/shm`), because removing many files slows down some disks for minutes afterwards. It isn't part of
 //! `cargo xtask test`: a bar that is missed by a hair is for a person to look at. What a client waits for is measured in
-//! [`measure`], over the bare pipes of [`pipe`]; what the engine takes for it by a program of its own ([`engine`]).
+//! [`measure`], over the bare pipes of [`pipe`]; what a person who types waits for in [`editors`]; what the engine takes for
+//! it by a program of its own ([`engine`]).
 //! The programs are built as people get them, by [`crate::install`].
 //! With a filter only the measures whose names contain it are taken, and the document stays as it is.
 
+mod editors;
 mod engine;
 mod measure;
 mod pipe;
@@ -27,8 +29,8 @@ use crate::{install, repository, tools};
 /// What `cargo xtask bench` takes.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only the measures whose names contain this: start, status, memory, delegate, tree-1k, tree-10k, tree-50k,
-    /// capture, baseline, listing, apply
+    /// Only the measures whose names contain this: start, status, memory, delegate, editors-neovim,
+    /// editors-vscode, tree-1k, tree-10k, tree-50k, capture, baseline, listing, apply
     filter: Option<String>,
     /// Where the engine's repositories are made: a file system in memory unless told otherwise
     #[arg(long, default_value = MEMORY)]
@@ -65,7 +67,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     ensure!(Path::new(MEMORY).is_dir(), "{MEMORY} is missing: there is no place in memory to measure in");
     let filter = arguments.filter.as_deref().unwrap_or_default();
     let programs = build()?;
-    let mut figures = if measure::is_chosen(filter) { clients(&programs, filter)? } else { Vec::new() };
+    let is_of_clients = measure::is_chosen(filter) || editors::is_chosen(filter);
+    let mut figures = if is_of_clients { clients(&programs, filter)? } else { Vec::new() };
     figures.extend(engine::figures(&programs, &arguments.folder.join("pactify-bench"), filter)?);
     for figure in &figures {
         say(&report::line(figure));
@@ -86,7 +89,9 @@ fn clients(programs: &Path, filter: &str) -> anyhow::Result<Vec<Figure>> {
     let codex = agent::install(&programs.join("scripted-agent"), &sandbox.root().join("agent"), &profile)?;
     configure(&sandbox, &format!("[harnesses.codex]\nexecutable = {:?}\n", codex.display().to_string()))?;
     let bench = Bench { sandbox, server: programs.join("pactify-lsp"), echo: programs.join("echo-loop"), ruff };
-    measure::all(&bench, filter)
+    let mut figures = if measure::is_chosen(filter) { measure::all(&bench, filter)? } else { Vec::new() };
+    figures.extend(editors::all(&bench, filter)?);
+    Ok(figures)
 }
 
 /// Builds what is measured; returns the folder of the programs.

@@ -56,7 +56,7 @@ export async function step(name, seconds, run) {
 }
 
 /** Starts VS Code, shows `workspace` to `use`, and ends everything that was started. */
-export async function withVsCode({ workspace, extensions, machine, payload, use }) {
+export async function withVsCode({ workspace, extensions, settings, machine, payload, use }) {
   const root = given("PACTIFY_UI_ROOT");
   const folder = (...names) => {
     const made = path.join(root, ...names);
@@ -64,7 +64,7 @@ export async function withVsCode({ workspace, extensions, machine, payload, use 
     return made;
   };
   const user = folder("user");
-  fs.writeFileSync(path.join(folder("user", "User"), "settings.json"), JSON.stringify(SETTINGS));
+  fs.writeFileSync(path.join(folder("user", "User"), "settings.json"), JSON.stringify({ ...SETTINGS, ...settings }));
   fs.writeFileSync(path.join(folder("user", "Machine"), "settings.json"), JSON.stringify(machine ?? {}));
   fs.writeFileSync(path.join(root, "config.yaml"), "auth: none\n");
   const port = await freePort();
@@ -75,7 +75,7 @@ export async function withVsCode({ workspace, extensions, machine, payload, use 
       given("PACTIFY_CODE_SERVER"),
       ...["--config", path.join(root, "config.yaml"), "--user-data-dir", user, "--extensions-dir", extensions],
       ...["--bind-addr", `127.0.0.1:${port}`, "--auth", "none", "--disable-telemetry", "--disable-update-check"],
-      ...["--disable-workspace-trust", "--disable-getting-started-override", "--disable-proxy", "--ignore-last-opened"],
+      ...["--disable-getting-started-override", "--disable-proxy", "--ignore-last-opened"],
       ...(payload ? ["--vscode-option", "enable-smoke-test-driver"] : []),
     ],
     { env: { ...process.env, EXTENSIONS_GALLERY: "{}" }, stdio: ["ignore", log, log], detached: true },

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
@@ -15,13 +15,15 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::files::{self, Change};
 use super::lines::Lines;
-use super::step::{ScriptError, Step};
+use super::step::{Chatter, ScriptError, Step};
 use super::thread::Thread;
 use super::{escape, step::Name};
 use crate::rendezvous;
 
 /// Nothing waits longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+/// Between two bursts of chatter.
+const BREATH: Duration = Duration::from_millis(2);
 /// Far more than any reader may keep.
 const ENDLESS: usize = 8 << 30;
 
@@ -108,6 +110,7 @@ impl Turn {
             Step::IgnoreSandbox => self.refuses_edits = false,
             Step::Run(text) => self.run(text).map_err(failed(step))?,
             Step::Flood(count) => (0..*count).for_each(|number| self.say(&format!("message {number}"))),
+            Step::Chatter(chatter) => self.chatter(chatter)?,
             Step::LongLine(bytes) => self.say(&"x".repeat(usize::try_from(*bytes).unwrap_or(ENDLESS).min(ENDLESS))),
             Step::Report(path) => self.report(path).map_err(failed(step))?,
             Step::Fail(message) => return Err(End::Failed(message.clone())),
@@ -119,6 +122,22 @@ impl Turn {
     fn say(&mut self, text: &str) {
         self.last_message = Some(text.to_owned());
         self.lines.item("agent_message", json!({"text": text}));
+    }
+
+    fn chatter(&mut self, Chatter { per_second, until, seconds }: &Chatter) -> Result<(), End> {
+        let (until, begun, mut said) = (self.folder.join(until.to_path()), Instant::now(), 0_u64);
+        while !until.exists() {
+            let elapsed = begun.elapsed();
+            if elapsed > pause(*seconds) {
+                return Err(End::Failed(format!("{} did not appear within {seconds} s", until.display())));
+            }
+            let due = (elapsed.as_secs_f64() * f64::from(*per_second)) as u64;
+            (said..due).for_each(|number| self.say(&format!("message {number}")));
+            said = due.max(said);
+            rest(BREATH);
+        }
+        self.say(&format!("{:.0} messages a second", said as f64 / begun.elapsed().as_secs_f64()));
+        Ok(())
     }
 
     fn change(&mut self, step: &Step, change: &Change<'_>) -> io::Result<()> {

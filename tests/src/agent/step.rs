@@ -54,6 +54,8 @@ pub enum Step {
     EmitBytes(Hex),
     /// Prints this many messages as fast as it can.
     Flood(u64),
+    /// Prints messages at a pace until a file exists; the last one tells the pace that was kept.
+    Chatter(Chatter),
     /// Prints one valid line with a message of this many bytes.
     LongLine(u64),
     /// Prints a line without an end, until the reader is gone (or 8 GiB).
@@ -186,6 +188,18 @@ pub enum Content {
         /// How many.
         zeros: u64,
     },
+}
+
+/// How an agent talks on and on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Chatter {
+    /// Messages a second.
+    pub per_second: u32,
+    /// The file that ends it.
+    pub until: Name,
+    /// Seconds after which the turn fails.
+    pub seconds: f64,
 }
 
 /// A process that tries to survive.

@@ -12,6 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use pactify_tests::clients;
 use pactify_tests::editor::{configure, use_scripted_agent};
 use pactify_tests::outside;
 use pactify_tests::running::Running;
@@ -24,10 +25,6 @@ use crate::codex::Stage;
 
 /// For a whole run. Less than the runner's own limit, after which nothing is told; more than runs take that succeed.
 const PATIENCE: Duration = Duration::from_secs(220);
-
-fn tests(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("editors").join(path)
-}
 
 /// Runs an editor to its end.
 fn succeeds(command: Command) -> Result<()> {
@@ -46,7 +43,7 @@ fn the_extension_works_in_the_extension_host_of_vs_code() -> Result<()> {
     let repository = sandbox.repository("sample")?;
     repository.fill()?;
     let extension = stage_extension(&sandbox, &sandbox.root().join("extension"))?;
-    std::fs::copy(tests("vscode/suite.cjs"), extension.join("suite.cjs"))?;
+    std::fs::copy(clients::script("vscode/suite.cjs"), extension.join("suite.cjs"))?;
 
     let mut host = vs_code(&sandbox, &repository, "vscode/host.mjs")?;
     host.env("PACTIFY_EXTENSION", &extension).env("PACTIFY_LSP", outside::program("pactify-lsp")?);
@@ -69,6 +66,17 @@ fn a_newcomer_goes_all_the_way_in_vs_code() -> Result<()> {
     let extensions = sandbox.root().join("extensions");
     install(sandbox, &extensions)?;
     succeeds(vs_code(sandbox, &repository, "vscode/flow.mjs")?)
+}
+
+#[test]
+fn nothing_is_started_in_a_workspace_that_is_not_trusted() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    let repository = sandbox.repository("sample")?;
+    repository.fill()?;
+    stage_extension(&sandbox, &clients::installed(&sandbox))?;
+    let mut code = vs_code(&sandbox, &repository, "vscode/restricted.mjs")?;
+    code.env("PACTIFY_LSP", outside::program("pactify-lsp")?).env("PACTIFY_HOME", sandbox.pactify_home());
+    succeeds(code)
 }
 
 /// The program that is changed, in two places.
@@ -147,24 +155,11 @@ fn stage_extension(sandbox: &Sandbox, folder: &Path) -> Result<PathBuf> {
 
 /// A run of one of our scripts that drive VS Code in a browser.
 fn vs_code(sandbox: &Sandbox, repository: &Repository<'_>, script: &str) -> Result<Command> {
-    let extensions = sandbox.root().join("extensions");
-    std::fs::create_dir_all(&extensions)?;
-    let kept = || Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
     let wanted = outside::variable("PACTIFY_TEST_PICTURES").map(PathBuf::from);
-    let mut node = sandbox.command(Tool::Node24.find()?);
-    node.arg(tests(script));
-    node.env("PACTIFY_WORKSPACE", repository.path()).env("PACTIFY_EXTENSIONS", extensions);
-    node.env("PACTIFY_UI_ROOT", sandbox.root().join("ui")).env("PACTIFY_PICTURES", wanted.clone().unwrap_or_else(kept));
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
+    let mut node = clients::vs_code(sandbox, repository.path(), script, wanted.as_deref().unwrap_or(&kept))?;
     if wanted.is_some() {
         node.env("PACTIFY_BOTH_THEMES", "yes");
-    }
-    node.env("PACTIFY_GO", sandbox.root().join("go"));
-    for (name, tool) in [
-        ("PACTIFY_CODE_SERVER", Tool::CodeServer),
-        ("PACTIFY_PLAYWRIGHT", Tool::PlaywrightCore),
-        ("PACTIFY_CHROMIUM", Tool::Chromium),
-    ] {
-        node.env(name, tool.find()?);
     }
     Ok(node)
 }

@@ -5,17 +5,15 @@
 
 mod screens;
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use pactify_tests::clients;
 use pactify_tests::editor::use_scripted_agent;
 use pactify_tests::outside;
 use pactify_tests::running::Running;
 use pactify_tests::sandbox::{Repository, Sandbox};
-use pactify_tests::tools::Tool;
-use serde_json::json;
 
 use crate::permissions;
 
@@ -24,16 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(220);
 
 /// A Neovim with the plugin in its runtime path and the server of this build, and nothing of the person's.
 pub(crate) fn neovim(sandbox: &Sandbox, repository: &Repository<'_>) -> Result<Command> {
-    let server = json!([outside::program("pactify-lsp")?.display().to_string(), "--stdio"]);
-    let mut nvim = sandbox.command(Tool::Nvim.find()?);
-    nvim.arg("--clean").arg("--cmd").arg(format!("set rtp^={}", plugin().display()));
-    nvim.arg("--cmd").arg(format!("let g:pactify = {}", json!({"cmd": server})));
-    nvim.current_dir(repository.path());
-    Ok(nvim)
-}
-
-fn plugin() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("editors").join("nvim")
+    clients::neovim(sandbox, repository.path(), &outside::program("pactify-lsp")?)
 }
 
 /// Runs a suite to its end.
@@ -41,7 +30,7 @@ fn suite(name: &str, sandbox: &Sandbox, repository: &Repository<'_>) -> Result<(
     let folder = sandbox.root().join("briefs");
     std::fs::create_dir_all(&folder)?;
     let mut nvim = neovim(sandbox, repository)?;
-    nvim.arg("-l").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("editors/nvim").join(name));
+    nvim.arg("-l").arg(clients::script("nvim").join(name));
     nvim.env("PACTIFY_FLOW", folder);
     let ended = Running::start(nvim, b"")?.wait(PATIENCE)?.success()?;
     ensure!(ended.stdout.contains("ok - the server ends with its client"), "{ended:?}");

@@ -1,6 +1,7 @@
 //! Telling about jobs: lists, one job, its events.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pactify_core::job::Place;
@@ -17,12 +18,14 @@ use super::cut_off::CutOff;
 use super::left::Left;
 use super::{Jobs, invalid, job_id, local_path};
 use crate::journal::summary::Summary;
-use crate::journal::{Batch, Follower, Reader, Waited};
+use crate::journal::{Batch, Cursor, Follower, Reader, Waited};
 use crate::store::{JobSnapshot, Listed};
 use crate::{config, host};
 
 /// How many jobs are looked at for one page before it is returned short of its limit.
 const LOOK: usize = 500;
+/// How many journals' positions are kept; without its position a journal is read from its start.
+const MOST_POSITIONS: usize = 256;
 
 impl Jobs {
     /// Jobs, newest first. `params.job_id` is not looked at: see [`Self::status`].
@@ -116,14 +119,18 @@ impl Jobs {
         let after = params.after.unwrap_or(0);
         let limit = params.limit.unwrap_or(200).clamp(1, 1_000) as usize;
         let mut reader = self.reader_after(&job, after)?;
-        Ok(event_list(&reader.read(limit)?, after))
+        let batch = reader.read(limit)?;
+        self.keep(&job, reader.cursor());
+        Ok(event_list(&batch, after))
     }
 
     /// Waits until the job's journal grows beyond `after`, or `limit` passes; then tells what [`Self::events`] would.
     /// An empty answer means that nothing happened in time.
     pub fn await_events(&self, job: &JobId, after: u64, limit: Duration) -> Result<EventList, Failure> {
         let mut follower = Follower::new(self.reader_after(job, after)?);
-        match follower.wait(1_000, Instant::now() + limit)? {
+        let waited = follower.wait(1_000, Instant::now() + limit)?;
+        self.keep(job, follower.reader().cursor());
+        match waited {
             Waited::News(batch) => Ok(event_list(&batch, after)),
             Waited::TimedOut => Ok(EventList { events: Vec::new(), next: after }),
         }
@@ -143,12 +150,31 @@ impl Jobs {
         Ok(Worktree { worktree: view::file_uri(tree.path.as_path()) })
     }
 
+    /// Reads what follows a position: from where the journal was read to if that is not behind it. Otherwise whoever
+    /// follows a job that says much would read all of it for each page.
     fn reader_after(&self, job: &JobId, after: u64) -> Result<Reader, Failure> {
-        let mut reader = Reader::open(&self.store().job(job)?)?;
-        if after > 0 {
+        let known = self.read_to().get(job).copied().filter(|cursor| cursor.seq().0 <= after);
+        let dir = self.store().job(job)?;
+        // What was read of another file means nothing in this one.
+        let resumed = known.and_then(|cursor| Reader::resume(&dir, cursor).ok());
+        let mut reader = resumed.map_or_else(|| Reader::open(&dir), Ok)?;
+        if after > reader.cursor().seq().0 {
             reader.skip_to(Seq(after))?;
         }
         Ok(reader)
+    }
+
+    fn keep(&self, job: &JobId, cursor: Cursor) {
+        let mut read_to = self.read_to();
+        if read_to.len() >= MOST_POSITIONS && !read_to.contains_key(job) {
+            read_to.clear();
+        }
+        read_to.insert(job.clone(), cursor);
+    }
+
+    fn read_to(&self) -> MutexGuard<'_, HashMap<JobId, Cursor>> {
+        // Each is checked against its journal before it is used, so one left by a panic does no harm.
+        self.shared.read_to.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -225,6 +251,8 @@ fn shown(summary: &Summary, seen: SeenState) -> JobSummary {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt as _;
+
     use pactify_core::job::event::Known;
 
     use super::*;
@@ -234,6 +262,30 @@ mod tests {
     fn jobs(home: &Home) -> Jobs {
         let directories = Directories::under(home.store.home()).with_pactify_home(home.store.home().clone());
         Jobs::open(Env::from_values(Default::default(), directories)).unwrap()
+    }
+
+    #[test]
+    fn whoever_reads_on_does_not_read_again_what_was_read() {
+        let home = Home::new();
+        let (job, mut journal) = home.journal();
+        let jobs = jobs(&home);
+        (0..8).for_each(|number| append(&mut journal, message(&format!("message {number}"))));
+        let numbers = |after, limit| {
+            let params = EventsParams { job_id: job.id().to_string(), after: Some(after), limit: Some(limit) };
+            let list = jobs.events(&params).unwrap();
+            (list.events.iter().map(|event| event.seq).collect::<Vec<_>>(), list.next)
+        };
+        assert_eq!(numbers(0, 2), (vec![1, 2], 2));
+        assert_eq!((numbers(4, 2), numbers(1, 2)), ((vec![5, 6], 6), (vec![2, 3], 3)), "forwards and back");
+        assert_eq!(numbers(3, 3), (vec![4, 5, 6], 6));
+        // Damage shows to whoever comes by it.
+        let file = std::fs::File::options().write(true).open(job.journal()).unwrap();
+        let second_line = std::fs::read(job.journal()).unwrap().iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        file.write_at(b"damaged", second_line as u64).unwrap();
+        assert_eq!(numbers(6, 100), (vec![7, 8], 8));
+        let waited = jobs.await_events(job.id(), 8, Duration::ZERO).unwrap();
+        assert!(waited.events.is_empty() && waited.next == 8);
+        assert_eq!(numbers(0, 100).0, [0; 0]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use anyhow::{Result, ensure};
 use pactify_tests::agent::{Step, prompt};
+use pactify_tests::clients;
 use pactify_tests::editor::use_scripted_agent;
 use pactify_tests::outside;
 use pactify_tests::running::Running;
@@ -24,8 +25,7 @@ fn a_vs_code_and_a_neovim_on_one_repository_show_the_same() -> Result<()> {
     use_scripted_agent(&sandbox, &[])?;
     let repository = sandbox.repository("sample")?;
     repository.fill()?;
-    // As VS Code keeps what is installed.
-    stage_extension(&sandbox, &sandbox.root().join("extensions/pactify.pactify-0.1.0"))?;
+    stage_extension(&sandbox, &clients::installed(&sandbox))?;
     let mut code = vs_code(&sandbox, &repository, "vscode/together.mjs")?;
     code.env("PACTIFY_LSP", outside::program("pactify-lsp")?);
     let code = Running::start(code, b"")?;
