@@ -151,12 +151,13 @@ fn changes_of_the_checkout_that_an_unconfined_agent_may_have_made_are_told() -> 
     )?;
     let repository = sandbox.repository("one")?;
     repository.fill()?;
-    for name in ["edited", "deleted", "deep/deleted", "before", "both"] {
+    for name in ["edited", "deleted", "deep/deleted", "before", "missing"] {
         repository.write(name, "old\n")?;
     }
     repository.write(".gitignore", "*.o\n")?;
     repository.commit("more")?;
     repository.write("before", "edited before the job\n")?;
+    std::fs::remove_file(repository.path().join("missing"))?;
     let before = repository.snapshot()?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let told = |editor: &mut Editor, script: &str, more: Value| -> Result<Vec<String>> {

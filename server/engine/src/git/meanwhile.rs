@@ -1,10 +1,13 @@
 //! Which files of the person's checkout changed while a job ran.
 //!
-//! git compares, as for [`super::uncommitted`], in a git directory made for this: the job's own may say anything by now.
-//! What differed before the job is told apart by the change time, which nobody without privileges can set; a deletion
-//! shows as a change of the directory that it was in. Nothing is read but by git, and no link is followed on the way.
+//! git compares, as for [`super::uncommitted`], in a git directory made for each look and by the rules of before: what an
+//! agent without a sandbox left in the person's repository steers nothing. What differed before the job is told apart by
+//! the change time, which nobody without privileges can set, and a deletion by what was missing before. Nothing is read
+//! but by git, and no link is followed on the way.
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use pactify_core::job::{Base, RepositoryRecord};
@@ -14,66 +17,127 @@ use rustix::io::Errno;
 
 use super::capture::entry::DIRECTORY;
 use super::command::Place;
-use super::config::{Layout, object_directories};
+use super::config::{Layout, Rules, Settings, object_directories};
 use super::error::GitError;
 use super::manifest::Fingerprint;
 use super::prepare::{copy_shallow, copy_sparse_patterns, remove};
-use super::uncommitted::copy_index;
+use super::uncommitted::{Submodules, Uncommitted, copy_index};
 use super::{Git, Places};
 
+/// How long the end of a job may wait for git's comparison.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a checkout was like before anything of a job ran. It is kept in memory: files could be the job's by the end.
+#[derive(Debug)]
+pub struct CheckoutBefore {
+    since: Timestamp,
+    settings: Settings,
+    rules: Rules,
+    lenders: Vec<AbsPath>,
+    /// What was missing already.
+    missing: BTreeSet<RepoPath>,
+}
+
+/// What changed in it.
+#[derive(Debug)]
+pub struct ChangedMeanwhile {
+    /// Files, ignored ones apart, in order.
+    pub paths: Vec<RepoPath>,
+    /// Whether new files were not looked for, because the person hides them.
+    pub untracked_hidden: bool,
+}
+
+/// When an entry last changed.
+enum Entry {
+    Changed(i128),
+    /// There is none; the nearest directory above it changed then.
+    Missing(i128),
+}
+
 impl Git {
-    /// Files of the checkout that are not as in `base`, were last changed at `since` or later, and are ignored by no rule;
-    /// in order.
+    /// Looks at the checkout at `now`, before a job that starts from `base` runs anything.
     ///
     /// # Errors
-    /// When they cannot be told, or not in seconds.
-    pub fn changed_meanwhile(
+    /// When it can't be compared with the base, or not in seconds.
+    pub fn before(
         &self,
         places: &Places,
         repository: &RepositoryRecord,
         base: &Base,
-        since: Timestamp,
-    ) -> Result<Vec<RepoPath>, GitError> {
-        let git_dir = places.directory().join("checkout.git");
-        remove(&git_dir);
-        let found = self.differing(&git_dir, repository, base);
-        remove(&git_dir);
-        let mut found = found?;
-        let top = repository.worktree.as_path();
-        let top = rustix::fs::open(top, DIRECTORY, Mode::empty()).map_err(GitError::errno("open", top))?;
-        found.retain(|path| changed_at(&top, path).is_some_and(|changed| changed >= since.as_nanosecond()));
-        Ok(found)
+        now: Timestamp,
+    ) -> Result<CheckoutBefore, GitError> {
+        let settings = self.settings(Place::Person(repository))?;
+        let rules = self.rules(repository, &settings)?;
+        let lenders = object_directories(&repository.common_dir)?;
+        let mut before = CheckoutBefore { since: now, settings, rules, lenders, missing: BTreeSet::new() };
+        let found = self.differing(places, repository, base, &before)?;
+        let top = open(repository)?;
+        let missing = |path: &&RepoPath| matches!(look(&top, path), Some(Entry::Missing(_)));
+        before.missing = found.paths().into_iter().filter(missing).cloned().collect();
+        Ok(before)
+    }
+
+    /// Files of the checkout that are not as in `base` and were changed, made or deleted since `before`.
+    ///
+    /// # Errors
+    /// When they can't be told, or not in seconds.
+    pub fn changed_since(
+        &self,
+        places: &Places,
+        repository: &RepositoryRecord,
+        base: &Base,
+        before: &CheckoutBefore,
+    ) -> Result<ChangedMeanwhile, GitError> {
+        let found = self.differing(places, repository, base, before)?;
+        let top = open(repository)?;
+        let since = before.since.as_nanosecond();
+        let is_news = |path: &&RepoPath| match look(&top, path) {
+            Some(Entry::Changed(at)) => at >= since,
+            Some(Entry::Missing(at)) => at >= since && !before.missing.contains(*path),
+            None => false,
+        };
+        let paths = found.paths().into_iter().filter(is_news).cloned().collect();
+        Ok(ChangedMeanwhile { paths, untracked_hidden: found.untracked_hidden })
     }
 
     fn differing(
         &self,
-        git_dir: &AbsPath,
+        places: &Places,
         repository: &RepositoryRecord,
         base: &Base,
-    ) -> Result<Vec<RepoPath>, GitError> {
-        let settings = self.settings(Place::Person(repository))?;
-        let rules = self.rules(repository, &settings)?;
+        by: &CheckoutBefore,
+    ) -> Result<Uncommitted, GitError> {
+        let git_dir = places.look();
+        remove(&git_dir);
         let layout = Layout {
-            path: git_dir,
-            settings: settings.for_snapshot(),
-            rules: &rules,
+            path: &git_dir,
+            settings: by.settings.for_snapshot(),
+            rules: &by.rules,
             sha256: base.tree.is_sha256(),
             checkout: true,
             head: base.public_commit(),
-            alternates: &object_directories(&repository.common_dir)?,
+            alternates: &by.lenders,
         };
-        layout.create()?;
-        copy_shallow(git_dir, repository)?;
-        copy_sparse_patterns(git_dir, repository, &settings)?;
         let index = git_dir.join("checkout.index");
-        copy_index(repository, git_dir, &index)?;
-        self.changed(Place::Private { git_dir, work_tree: Some(&repository.worktree), index: Some(&index) }, &settings)
+        let place = Place::Private { git_dir: &git_dir, work_tree: Some(&repository.worktree), index: Some(&index) };
+        let found = layout
+            .create()
+            .and_then(|()| copy_shallow(&git_dir, repository))
+            .and_then(|()| copy_sparse_patterns(&git_dir, repository, &by.settings))
+            .and_then(|()| copy_index(repository, &git_dir, &index))
+            .and_then(|()| self.uncommitted(place, &by.settings, Submodules::LeftOut, PATIENCE));
+        remove(&git_dir);
+        found
     }
 }
 
-/// When the entry last changed; where there is none, when the nearest directory above it did. `None` where a link or
-/// something that can't be looked at is in the way.
-fn changed_at(top: &OwnedFd, path: &RepoPath) -> Option<i128> {
+fn open(repository: &RepositoryRecord) -> Result<OwnedFd, GitError> {
+    let top = repository.worktree.as_path();
+    rustix::fs::open(top, DIRECTORY, Mode::empty()).map_err(GitError::errno("open", top))
+}
+
+/// `None` where a link or something that can't be looked at is in the way.
+fn look(top: &OwnedFd, path: &RepoPath) -> Option<Entry> {
     let mut place = Some(path.clone());
     loop {
         let name = place.as_ref().map_or(b".".as_slice(), RepoPath::as_bytes);
@@ -81,7 +145,11 @@ fn changed_at(top: &OwnedFd, path: &RepoPath) -> Option<i128> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(top, name, flags, Mode::empty(), resolve) {
             // A link at the end is opened, not followed.
-            Ok(opened) => return Some(Fingerprint::of(&rustix::fs::fstat(&opened).ok()?).changed()),
+            Ok(opened) => {
+                let at = Fingerprint::of(&rustix::fs::fstat(&opened).ok()?).changed();
+                let is_it = place.as_ref() == Some(path);
+                return Some(if is_it { Entry::Changed(at) } else { Entry::Missing(at) });
+            }
             Err(Errno::NOENT | Errno::NOTDIR) => place = place?.parent(),
             Err(_) => return None,
         }

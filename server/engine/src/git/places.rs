@@ -60,6 +60,11 @@ impl Places {
         self.directory.join("capture")
     }
 
+    /// The git directory of a look at the person's checkout, while it lasts.
+    pub fn look(&self) -> AbsPath {
+        self.directory.join("look.git")
+    }
+
     /// The git directory of what was accepted so far.
     pub fn accepted(&self) -> AbsPath {
         self.directory.join("accepted")

@@ -10,31 +10,40 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
 
+/// No file that is read whole is larger, in bytes: rules, lists of cuts, links.
+const LARGEST: u64 = 256 << 20;
+
 /// What the file at `path` holds. `/dev/null`, with which git is told that there is no file, holds nothing.
 ///
 /// # Errors
-/// The kernel's, and for what is no file.
+/// The kernel's, and for what is no file, or absurdly large: an agent without a sandbox may have left it there.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    if let Some(mut file) = open(path)? {
-        file.read_to_end(&mut content)?;
+    if let Some(file) = open(path)? {
+        let is_large = file.metadata()?.len() > LARGEST;
+        // It may grow meanwhile.
+        if is_large || file.take(LARGEST + 1).read_to_end(&mut content)? as u64 > LARGEST {
+            return Err(too_large(LARGEST));
+        }
     }
     Ok(content)
 }
 
-/// Copies the file at `path` to `to`, where nothing may be yet; at most `most` bytes.
+fn too_large(most: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes"))
+}
+
+/// Copies the file at `path` to `to`, where nothing may be yet; at most `most` bytes. How many there were.
 ///
 /// # Errors
 /// The kernel's, and for what is no file, or larger.
-pub(super) fn copy(path: &Path, to: &Path, most: u64) -> io::Result<()> {
+pub(super) fn copy(path: &Path, to: &Path, most: u64) -> io::Result<u64> {
     let mut copy = File::create_new(to)?;
-    if let Some(file) = open(path)? {
-        if file.metadata()?.len() > most {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes")));
-        }
-        io::copy(&mut file.take(most), &mut copy)?;
+    let Some(file) = open(path)? else { return Ok(0) };
+    if file.metadata()?.len() > most {
+        return Err(too_large(most));
     }
-    Ok(())
+    io::copy(&mut file.take(most), &mut copy)
 }
 
 /// The file at `path`, opened without waiting; `None` for `/dev/null`.
@@ -65,6 +74,8 @@ mod tests {
         assert_eq!((read(&at("file")).unwrap(), read(&at("link")).unwrap()), (b"text".to_vec(), b"text".to_vec()));
         assert_eq!(read(Path::new("/dev/null")).unwrap(), b"");
         assert_eq!(read(&at("missing")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        File::create(at("huge")).unwrap().set_len(LARGEST + 1).unwrap();
+        assert_eq!(read(&at("huge")).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         for special in [at("pipe"), at("socket"), folder.path().to_owned(), "/dev/zero".into()] {
             assert!(read(&special).is_err(), "{}", special.display());
         }

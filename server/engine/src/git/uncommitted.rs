@@ -20,7 +20,7 @@ use super::error::GitError;
 use super::listing::Listed;
 use super::read;
 
-/// No index that git works with is larger, in bytes.
+/// No index that git works with is larger, in bytes, with all that it shares.
 const LARGEST_INDEX: u64 = 1 << 30;
 
 /// How a checkout differs from the commit.
@@ -135,14 +135,14 @@ pub(super) fn copy_index(repository: &RepositoryRecord, git_dir: &AbsPath, to: &
         found => found.and_then(|found| found.modified()),
     };
     let copied = times.and_then(|modified| {
-        read::copy(from.as_path(), to.as_path(), LARGEST_INDEX)?;
+        let mut left = LARGEST_INDEX - read::copy(from.as_path(), to.as_path(), LARGEST_INDEX)?;
         fs::File::options().write(true).open(to)?.set_modified(modified)?;
         for entry in fs::read_dir(&repository.git_dir)? {
             let name = entry?.file_name();
             if let Some(name) = name.to_str().filter(|name| name.starts_with("sharedindex.")) {
                 // A job may have left anything under such a name. git says so where it misses one that is used.
                 let shared = repository.git_dir.join(name);
-                let _ = read::copy(shared.as_path(), git_dir.join(name).as_path(), LARGEST_INDEX);
+                left -= read::copy(shared.as_path(), git_dir.join(name).as_path(), left).unwrap_or(0);
             }
         }
         Ok(())

@@ -206,7 +206,7 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
             return Ok(Work::failed(failure));
         }
     };
-    let since = host.env().now();
+    let checkout = meanwhile::begin(host).await?;
     let running = match turn::start(host, turn, &Workplace::Tree(tree.clone())).await? {
         Ok(Some(running)) => running,
         // The setup command ran all the same.
@@ -222,10 +222,10 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
             if let (Some(before), Some(0)) = (before, work.changes) {
                 work.violation = guard::look_again(host, before).await?;
             }
-            meanwhile::tell(host, since).await?;
             // What the job wrote runs once more here: it is watched as the job was.
             verify(host, &tree, &mut work).await?;
             watch::end(host).await?;
+            meanwhile::end(host, checkout).await?;
         }
         // More than whatever else went wrong: the job is not over before somebody sees to it.
         Err(failure) => work.failure = Some(failure),

@@ -91,7 +91,7 @@ pub(super) async fn unmake(host: &mut Host) -> Result<(), HostError> {
     let unmade = host
         .away(move || -> Result<(), Failure> {
             let trash = Trash::open(&home)?;
-            for ours in [places.tree(), places.git()] {
+            for ours in [places.tree(), places.git(), places.look()] {
                 trash.take(&ours)?;
             }
             Git::find(&env)?.release(&places, &spec.repository)?;

@@ -164,7 +164,7 @@ impl Jobs {
         if repository.common_dir.as_path().is_dir() {
             self.git()?.unregister(&places, repository)?;
         }
-        for ours in [places.git(), dir.home(), dir.tmp()] {
+        for ours in [places.git(), places.look(), dir.home(), dir.tmp()] {
             trash.take(&ours)?;
         }
         Ok(())

@@ -133,7 +133,10 @@ impl Jobs {
         let places = Places::from(&dir);
         Ok(match fate {
             Fate::Record => size(dir.path().as_path()),
-            _ => [dir.tree(), places.git(), dir.home(), dir.tmp()].iter().map(|path| size(path.as_path())).sum(),
+            _ => [dir.tree(), places.git(), places.look(), dir.home(), dir.tmp()]
+                .iter()
+                .map(|path| size(path.as_path()))
+                .sum(),
         })
     }
 

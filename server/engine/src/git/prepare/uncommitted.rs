@@ -56,11 +56,6 @@ impl Git {
         }
     }
 
-    /// Which files of the checkout at `place` are not as in its HEAD.
-    pub(in crate::git) fn changed(&self, place: Place<'_>, settings: &Settings) -> Result<Vec<RepoPath>, GitError> {
-        Ok(self.beyond(place, settings, Submodules::LeftOut)?.paths)
-    }
-
     fn beyond(&self, place: Place<'_>, settings: &Settings, submodules: Submodules) -> Result<Changed, GitError> {
         let mut found = self.uncommitted(place, settings, submodules, PATIENCE)?;
         // No filter runs here, so an untouched file that has one looks edited when git compares its content.
