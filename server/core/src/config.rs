@@ -56,7 +56,7 @@ pub struct RawConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RawDefaults {
-    /// The harness: `codex` when absent.
+    /// The harness; when absent, the first that is found of codex, kimi, opencode, agy and the person's own.
     pub harness: Option<String>,
     /// `write` (default) or `readOnly`.
     pub access: Option<Access>,
@@ -183,8 +183,8 @@ pub struct RepositorySettings {
 /// The configuration in use: everything present and checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The default harness.
-    pub harness: HarnessName,
+    /// The default harness, where the person chose one.
+    pub harness: Option<HarnessName>,
     /// The default access mode.
     pub access: Access,
     /// The default isolation.
@@ -311,10 +311,7 @@ impl Settings {
             .into_iter()
             .map(|(name, raw)| Ok((harness_name(&name)?, harness_settings(&name, raw)?)))
             .collect::<Result<BTreeMap<_, _>, Failure>>()?;
-        let harness = match raw.defaults.harness {
-            None => default.harness,
-            Some(name) => default_harness(&name, &harnesses)?,
-        };
+        let harness = raw.defaults.harness.map(|name| default_harness(&name, &harnesses)).transpose()?;
         Ok(Self {
             harness,
             access: raw.defaults.access.unwrap_or_default(),
@@ -342,7 +339,7 @@ impl Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            harness: registry::default_name(),
+            harness: None,
             access: Access::default(),
             isolation: Isolation::default(),
             base: BaseKind::default(),

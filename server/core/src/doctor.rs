@@ -6,7 +6,7 @@
 mod address;
 
 use crate::Failure;
-use crate::harness::{Confined, Harness, version};
+use crate::harness::{Confined, Harness, HarnessName, version};
 use crate::job::access::Access;
 use crate::job::outcome::Outcome;
 use crate::protocol::{Finding, HarnessView, Severity};
@@ -227,13 +227,15 @@ fn jobs(access: Access) -> &'static str {
     }
 }
 
-/// What to say where no harness is installed.
-pub fn none_installed<'a>(hints: impl IntoIterator<Item = (&'a str, &'a str)>) -> Finding {
-    let hints: Vec<_> = hints.into_iter().map(|(name, hint)| format!("{name}: {hint}")).collect();
-    Finding {
-        severity: Severity::Error,
-        next: format!("install one of them ({})", hints.join("; ")),
-        ..ok("harness", "no agent CLI is installed")
+/// Which harness jobs go to that name none; `picked` where it could not do them, `other` is one that is there.
+pub fn default_harness(name: &HarnessName, picked: Result<(), Failure>, other: Option<&HarnessName>) -> Finding {
+    match (picked, other) {
+        (Ok(()), _) => ok("harness", format!("jobs go to {name} when nobody names a harness")),
+        (Err(failure), None) => Finding { detail: String::new(), ..failed("harness", &failure) },
+        (Err(failure), Some(other)) => {
+            let title = format!("jobs that name no harness are refused: {}", failure.message);
+            warning("harness", title, format!("{}, or set [defaults] harness = \"{other}\"", failure.next))
+        }
     }
 }
 

@@ -26,6 +26,7 @@ mod prune;
 mod read;
 mod scene;
 mod undo;
+mod unnamed;
 
 pub use self::approve::Proposal;
 

@@ -1,7 +1,7 @@
 //! The doctor: the same findings in an editor and a terminal, and which of them are errors.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,6 +11,7 @@ use pactify_tests::outside;
 use pactify_tests::rendezvous;
 use pactify_tests::running::Ended;
 use pactify_tests::sandbox::Sandbox;
+use pactify_tests::tools::Tool;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -211,15 +212,55 @@ fn with_no_harness_installed_people_are_told_what_to_install() -> Result<()> {
     let finding = named(&told, "harness")[0];
     assert_eq!((&finding["severity"], &finding["title"]), (&json!("error"), &json!("no agent CLI is installed")));
     assert!(finding["next"].to_string().contains("npm install -g @openai/codex"), "{finding:#}");
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let refused = Editor::open(&sandbox, repository.path())?.refused("delegate", &json!({"brief": "Do it."}))?;
+    assert_eq!(refused.reason(), "harnessNotFound");
+    let next = refused.data.context("no data")?["next"].to_string();
+    for install in ["npm install -g @openai/codex", "npm install -g @moonshot-ai/kimi-code"] {
+        assert!(next.contains(install), "{next}");
+    }
 
-    // One that is there and not the default is enough to run jobs, and the doctor says how to choose it.
+    // One that is there is enough to run jobs.
     configure(&sandbox, "[harnesses.mine]\ncommand = \"/bin/cat\"\n")?;
     let ended = doctor(&sandbox, &[])?;
     assert_eq!(ended.code(), 0, "{}", ended.stdout);
     let told: Value = serde_json::from_str(&ended.stdout)?;
     assert_eq!(named(&told, "harness.codex")[0]["severity"], "ok", "{told:#}");
-    assert!(named(&told, "harness")[0]["next"].to_string().contains("mine"), "{told:#}");
+    assert!(named(&told, "harness")[0]["title"].to_string().contains("jobs go to mine"), "{told:#}");
     assert_eq!(doctor(&sandbox, &["codex"])?.code(), 1, "who asks for it wants to use it");
+    configure(&sandbox, "[defaults]\nharness = \"codex\"\n[harnesses.mine]\ncommand = \"/bin/cat\"\n")?;
+    let told: Value = serde_json::from_str(&doctor(&sandbox, &[])?.stdout)?;
+    let finding = named(&told, "harness")[0];
+    assert_eq!(finding["severity"], "warning", "{told:#}");
+    assert!(finding["next"].to_string().contains("or set [defaults] harness = \\\"mine"), "{told:#}");
+    Ok(())
+}
+
+#[test]
+fn a_person_who_has_kimi_alone_delegates_without_configuring_anything() -> Result<()> {
+    let mut stage =
+        agents::Stage::playing(Agent::Kimi, &json!([Agent::Kimi.write("a.txt", "a\n"), {"message": "Done."}]))?;
+    let programs = stage.sandbox.root().join("programs");
+    fs::create_dir(&programs)?;
+    for (name, tool) in [("kimi", Tool::Kimi), ("node", Tool::Node24), ("rg", Tool::Ripgrep)] {
+        symlink(tool.find()?, programs.join(name))?;
+    }
+    stage.sandbox.set("PATH", format!("{}:/usr/bin:/bin", programs.display()));
+    stage.sandbox.set("SHELL", "/bin/false");
+    configure(&stage.sandbox, "")?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let listed = editor.run("harnesses", &json!({}))?;
+    let default = listed["harnesses"].as_array().into_iter().flatten().find(|view| view["default"] == true);
+    assert_eq!(default.context("no default")?["name"], "kimi", "{listed:#}");
+    let told = editor.run("doctor", &json!({}))?;
+    assert_eq!(named(&told, "harness")[0]["title"], "jobs go to kimi when nobody names a harness", "{told:#}");
+
+    let delegated = editor.run("delegate", &json!({"brief": "Write it."}))?;
+    assert!(delegated["notices"].to_string().contains("kimi does this job, the first harness that was found: codex"));
+    let status = agents::finished(&mut editor, delegated["jobId"].as_str().context("no jobId")?)?;
+    assert_eq!((&status["harness"], &status["outcome"]), (&json!("kimi"), &json!("succeeded")), "{status:#}");
     Ok(())
 }
 

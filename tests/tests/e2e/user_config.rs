@@ -83,8 +83,9 @@ fn a_mode_that_rests_on_the_configuration_refuses_another_one_before_anything_st
         assert!(refused.message.contains(&format!("a read-only job of {harness} cannot")), "{}", refused.message);
         assert!(data["next"].as_str().is_some_and(|next| next.contains("--with-user-config")), "{data}");
     }
-    let ended = sandbox.start("pactify", &["sub", "run", "kimi", "--read-only", "--with-user-config"], b"Look.")?;
-    assert_eq!(ended.wait(PATIENCE)?.code(), 2);
+    let folder = repository.path().display().to_string();
+    let arguments = ["sub", "run", "kimi", "--read-only", "--with-user-config", "--repo", &folder];
+    assert_eq!(sandbox.start("pactify", &arguments, b"Look.")?.wait(PATIENCE)?.code(), 2);
     assert!(fs::read_dir(sandbox.pactify_home().join("jobs")).map_or(0, Iterator::count) == 0, "there is a job");
     Ok(())
 }

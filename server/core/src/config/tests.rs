@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn an_empty_file_is_the_default_configuration() {
     let settings = Settings::parse("").unwrap();
-    assert_eq!(settings.harness.as_str(), "codex");
+    assert_eq!(settings.harness, None);
     assert_eq!(settings.limits, Limits { total_seconds: 3600, stall_seconds: 600 });
     assert_eq!(settings, Settings::default());
 }
@@ -25,7 +25,7 @@ fn a_gateway_is_a_few_lines() {
         "#,
     )
     .unwrap();
-    let codex = settings.harness_settings(&settings.harness);
+    let codex = settings.harness_settings(&registry::default_name());
     assert_eq!(codex.environment, ["GATEWAY_KEY"]);
     assert_eq!(codex.config["model_provider"].as_str(), Some("gateway"));
     let recorded = serde_json::to_string(&codex).unwrap();
@@ -77,9 +77,10 @@ fn a_person_adds_a_program_of_their_own() {
     let names: Vec<_> = settings.known_harnesses().iter().map(|(harness, _)| harness.name().to_string()).collect();
     assert_eq!((names[0].as_str(), names.last().map(String::as_str)), ("codex", Some("mine")));
     assert_eq!(names.len(), registry::all().len() + 1);
-    let mine = settings.harness_settings(&settings.harness);
+    let name = settings.harness.clone().unwrap();
+    let mine = settings.harness_settings(&name);
     assert_eq!(mine.own.as_ref().unwrap().lang, "de");
-    let found = registry::find(&settings.harness, &mine).unwrap();
+    let found = registry::find(&name, &mine).unwrap();
     assert_eq!(found.modes(), [Access::Write, Access::ReadOnly]);
     let recorded = serde_json::to_string(&mine).unwrap();
     assert_eq!(serde_json::from_str::<HarnessSettings>(&recorded).unwrap(), mine, "{recorded}");

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::{Harness, HarnessName, HarnessSettings, agy, codex, kimi, opencode};
 
-/// The harness used when a person names none.
+/// The harness that jobs which name none would like best.
 pub fn default_name() -> HarnessName {
     codex::Codex.name()
 }
 
-/// Every harness of this build, in the order in which people are shown them.
+/// Every harness of this build, in the order in which people are shown them, and looked for where a job names none.
 pub fn all() -> Vec<Arc<dyn Harness>> {
     vec![Arc::new(codex::Codex), Arc::new(kimi::Kimi), Arc::new(opencode::Opencode), Arc::new(agy::Agy)]
 }

@@ -3,9 +3,11 @@
 //! What this does must not grow with the repository: no walk, no status. A person waits for it. They wait for as long as
 //! a `git status` takes where the job starts from more than a commit ([`super::base`]).
 
+use std::sync::Arc;
+
 use pactify_core::brief::Brief;
 use pactify_core::config::Settings;
-use pactify_core::harness::{Harness, HarnessName, UserConfig, registry};
+use pactify_core::harness::{Harness, HarnessName, HarnessSettings, UserConfig, registry};
 use pactify_core::job::access::Access;
 use pactify_core::job::setup::Setup;
 use pactify_core::job::state::SeenState;
@@ -16,6 +18,7 @@ use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, RetryParams
 use pactify_core::{AbsPath, Failure, FailureCode, JobId};
 
 use super::base::{self, UnsavedText};
+use super::unnamed::{self, Picked};
 use super::{Jobs, invalid, job_id, local_path};
 use crate::config;
 use crate::git::{Examined, Snapshot};
@@ -45,19 +48,21 @@ impl Jobs {
         let settings = config::load(self.env())?;
         let brief = brief(&params.brief)?;
         let folder = folder(params.repository.as_deref())?;
-        let name = match &params.harness {
-            None => settings.harness.clone(),
-            Some(name) => name.parse().map_err(|error| invalid(format!("{error}")))?,
+        let named = params.harness.as_deref().map(|name| known_harness(name, &settings)).transpose()?;
+        let examined = self.git()?.examine(&folder)?;
+        let find = |harness: &dyn Harness, own: &HarnessSettings| {
+            harness::find(self.env(), harness, own, Some(&examined.repository))
         };
-        let harness_settings = settings.harness_settings(&name);
-        let Some(found) = registry::find(&name, &harness_settings) else {
-            return Err(unknown_harness(name.as_str(), &settings));
+        let Picked { harness, settings: harness_settings, found, notice } = match named {
+            // Whether it is there is looked at once nothing else stands in the way.
+            Some((harness, settings)) => Picked { harness, settings, found: None, notice: None },
+            None => unnamed::pick(&settings, |harness, own| find(harness, own).map(Some))?,
         };
         let access = params.access.unwrap_or(settings.access);
-        refuse_mode(&*found, access)?;
-        found.check_settings(&harness_settings, access)?;
+        refuse_mode(&*harness, access)?;
+        harness.check_settings(&harness_settings, access)?;
         let with_user_config = params.with_user_config.unwrap_or_default();
-        let of_configuration = user_config(&*found, access, with_user_config)?;
+        let of_configuration = user_config(&*harness, access, with_user_config)?;
         let place = place(params, access)?;
         let base_kind = match place {
             Place::Tree => params.base.unwrap_or(settings.base),
@@ -65,10 +70,9 @@ impl Jobs {
         };
         let isolation = params.isolation.unwrap_or(settings.isolation);
         base::refuse(base_kind, isolation, unsaved.is_some())?;
-        let permissions = permissions(&*found, access, params.permissions, settings.permissions)?;
-        let examined = self.git()?.examine(&folder)?;
-        let Found { program: Program { executable, interpreter }, search_path, .. } =
-            harness::find(self.env(), &*found, &harness_settings, Some(&examined.repository))?;
+        let permissions = permissions(&*harness, access, params.permissions, settings.permissions)?;
+        let found = found.map_or_else(|| find(&*harness, &harness_settings), Ok)?;
+        let Found { program: Program { executable, interpreter }, search_path, .. } = found;
         refuse_store_inside(place, self.store().home(), &examined.repository)?;
         let mode = Mode { place, access };
         let (setup, verify) = self.commands(&settings, &examined, mode, &brief, params.verify.as_deref())?;
@@ -86,7 +90,7 @@ impl Jobs {
             id,
             created_at: at,
             brief,
-            harness: name,
+            harness: harness.name(),
             executable,
             interpreter,
             search_path,
@@ -107,7 +111,7 @@ impl Jobs {
             written_by: host::VERSION.to_owned(),
             unknown: serde_json::Map::new(),
         };
-        self.create(draft, &spec, of_configuration.into_iter().chain(notices).collect())
+        self.create(draft, &spec, notice.into_iter().chain(of_configuration).chain(notices).collect())
     }
 
     /// A new job from the brief and settings of an older one, from what the repository, the checkout and the editor hold
@@ -331,6 +335,13 @@ fn user_config(harness: &dyn Harness, access: Access, wanted: bool) -> Result<Op
             Err(Failure::new(FailureCode::InvalidParams, message, next))
         }
     }
+}
+
+fn known_harness(name: &str, all: &Settings) -> Result<(Arc<dyn Harness>, HarnessSettings), Failure> {
+    let name: HarnessName = name.parse().map_err(|error| invalid(format!("{error}")))?;
+    let settings = all.harness_settings(&name);
+    let harness = registry::find(&name, &settings).ok_or_else(|| unknown_harness(name.as_str(), all))?;
+    Ok((harness, settings))
 }
 
 pub(super) fn unknown_harness(name: &str, settings: &Settings) -> Failure {

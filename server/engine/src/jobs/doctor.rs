@@ -11,17 +11,18 @@ mod sandbox;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use pactify_core::config::Settings;
 use pactify_core::doctor::{self, Usage, failed, ok, warning};
-use pactify_core::harness::{Harness, HarnessName, HarnessSettings};
+use pactify_core::harness::{Harness, HarnessName, HarnessSettings, registry};
 use pactify_core::job::RepositoryRecord;
 use pactify_core::protocol::{DebugReport, DoctorParams, Finding, Findings, HarnessList, HarnessView};
 use pactify_core::redact::Redactor;
 use pactify_core::{Failure, display};
 
-use super::Jobs;
 use super::delegate::unknown_harness;
+use super::{Jobs, unnamed};
 use crate::harness::Found;
 use crate::store::Listed;
 use crate::{config, harness, host};
@@ -37,19 +38,34 @@ struct Wanted<'a> {
     around: Option<&'a RepositoryRecord>,
 }
 
+/// A harness, the person's settings for it, and what was seen of it.
+type Looked = (Arc<dyn Harness>, HarnessSettings, HarnessView);
+
+/// The harness of jobs that name none, and why there is none that could do them.
+fn default_of(settings: &Settings, looked: &[Looked]) -> (HarnessName, Result<(), Failure>) {
+    let picked = unnamed::pick(settings, |harness, _| {
+        let seen = looked.iter().find(|(other, ..)| other.name() == harness.name());
+        let view = seen.map(|(.., view)| view);
+        match view.and_then(|view| view.failure.clone()) {
+            Some(failure) if view.is_some_and(|view| view.executable.is_none()) => Err(failure),
+            _ => Ok(()),
+        }
+    });
+    match picked {
+        Ok(picked) => (picked.harness.name(), Ok(())),
+        Err(failure) => (settings.harness.clone().unwrap_or_else(registry::default_name), Err(failure)),
+    }
+}
+
 impl Jobs {
     /// The harnesses of this build and what is installed.
     pub fn harnesses(&self) -> Result<HarnessList, Failure> {
         let settings = config::load(self.env())?;
-        let harnesses = settings
-            .known_harnesses()
-            .iter()
-            .map(|(harness, own)| HarnessView {
-                default: harness.name() == settings.harness,
-                ..self.look_at(&**harness, own, None)
-            })
-            .collect();
-        Ok(HarnessList { harnesses })
+        let looked = self.look_at_all(&settings, None);
+        let (default, _) = default_of(&settings, &looked);
+        let views =
+            looked.into_iter().map(|(harness, _, view)| HarnessView { default: harness.name() == default, ..view });
+        Ok(HarnessList { harnesses: views.collect() })
     }
 
     /// Looks at everything that jobs depend on.
@@ -99,14 +115,8 @@ impl Jobs {
     /// Every harness, or one. Which of them the person uses decides how bad it is that one is not there.
     fn check_harnesses(&self, settings: &Settings, wanted: &Wanted<'_>) -> Vec<Finding> {
         let Wanted { harness: wanted, live, around } = *wanted;
-        let looked: Vec<_> = settings
-            .known_harnesses()
-            .into_iter()
-            .map(|(harness, own)| {
-                let view = self.look_at(&*harness, &own, around);
-                (harness, own, view)
-            })
-            .collect();
+        let looked = self.look_at_all(settings, around);
+        let (default, picked) = default_of(settings, &looked);
         let recent = self.recent_harnesses();
         let is_there = |view: &HarnessView| view.executable.is_some();
         let any = looked.iter().any(|(.., view)| is_there(view));
@@ -117,7 +127,7 @@ impl Jobs {
             if wanted.is_some() && !asked_for {
                 continue;
             }
-            let is_default = name == settings.harness && (is_there(view) || !any);
+            let is_default = name == default && (is_there(view) || !any);
             let used = asked_for || is_default || settings.configures(&name) || recent.contains(&name);
             let usage = if used { Usage::Used } else { Usage::Unused };
             findings.push(doctor::harness(&**harness, view, usage));
@@ -133,17 +143,9 @@ impl Jobs {
                 findings.extend(self.probe(&**harness, own, around, &view.access, &settings.network));
             }
         }
-        if !any && wanted.is_none() {
-            let hints: Vec<_> =
-                looked.iter().map(|(harness, _, view)| (view.name.as_str(), harness.install_hint())).collect();
-            findings.push(doctor::none_installed(hints));
-        } else if wanted.is_none()
-            && let Some((.., view)) =
-                looked.iter().find(|(harness, _, view)| harness.name() == settings.harness && !is_there(view))
-            && let Some((other, ..)) = looked.iter().find(|(.., view)| is_there(view))
-        {
-            let title = format!("jobs go to {} when nobody names a harness, and it is not installed", view.name);
-            findings.push(warning("harness", title, format!("set [defaults] harness = \"{}\"", other.name())));
+        if wanted.is_none() {
+            let other = looked.iter().find(|(.., view)| is_there(view)).map(|(harness, ..)| harness.name());
+            findings.push(doctor::default_harness(&default, picked, other.as_ref()));
         }
         findings
     }
@@ -157,6 +159,15 @@ impl Jobs {
             Listed::Newer { .. } | Listed::Damaged { .. } => None,
         });
         names.collect()
+    }
+
+    fn look_at_all(&self, settings: &Settings, around: Option<&RepositoryRecord>) -> Vec<Looked> {
+        let known = settings.known_harnesses().into_iter();
+        let looked = known.map(|(harness, own)| {
+            let view = self.look_at(&*harness, &own, around);
+            (harness, own, view)
+        });
+        looked.collect()
     }
 
     fn look_at(

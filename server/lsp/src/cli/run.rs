@@ -25,7 +25,7 @@ Examples:
   pactify sub run --read-only --brief question.md
   pactify sub run codex --model gpt-5.5 --timeout 30m --detach < task.md")]
 pub(super) struct Args {
-    /// The agent CLI to use [default: your configuration's, else codex]
+    /// The agent CLI to use [default: your configuration's, else the first found]
     harness: Option<String>,
     /// Let it look, and fail it if it changes anything
     #[arg(long)]
