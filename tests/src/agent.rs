@@ -12,7 +12,7 @@
 //! ```
 //! ````
 //!
-//! Every step is described at [`Step`]; [`prompt`] writes such a block. How the *program* behaves apart from a turn (its
+//! A turn of codex that says nothing ends with `Done.`, as every real one has an answer. Every step is described at [`Step`]; [`prompt`] writes such a block. How the *program* behaves apart from a turn (its
 //! version, login, sandbox, the steps for a prompt without a block) is its [`Profile`], a file beside the executable, as
 //! a filtered environment doesn't take it away: [`install`] makes a `codex` with one.
 //!

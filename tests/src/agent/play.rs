@@ -90,6 +90,9 @@ impl Turn {
     }
 
     fn complete(&mut self) -> io::Result<()> {
+        if self.last_message.is_none() {
+            self.say("Done.");
+        }
         if let Some(file) = &self.last_message_file {
             std::fs::write(file, self.last_message.as_deref().unwrap_or_default())?;
         }

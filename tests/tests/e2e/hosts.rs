@@ -199,7 +199,7 @@ fn jobs_end_as_they_deserve() -> Result<()> {
         (json!([{"die": 9}]), json!({}), "failed", json!("harnessFailed")),
         (json!([write("x", "x\n"), "hang"]), json!({"timeoutSeconds": 2}), "timedOut", json!("timedOut")),
         (json!([write("x", "x\n"), "hang"]), json!({"stallSeconds": 2}), "stalled", json!("stalled")),
-        (json!([{"longLine": 20_000_000}, write("x", "x\n")]), json!({}), "succeeded", Value::Null),
+        (json!([{"longLine": 20_000_000}, write("x", "x\n"), {"say": "Done."}]), json!({}), "succeeded", Value::Null),
         (json!([{"emitBytes": "ff00fe0a"}, write("x", "x\n")]), json!({}), "succeeded", Value::Null),
         (json!([{"flood": 5000}, write("x", "x\n")]), json!({}), "succeeded", Value::Null),
     ];

@@ -165,7 +165,72 @@ fn mode_model_and_login_are_chosen_before_the_prompt() {
     agent.refuse(-32602, "not today");
     let (agent, end) = agent.exit(WELL);
     assert_eq!(code(&end), Some(C::InvalidConfig), "never with another model");
-    assert!(agent.known.contains(&Known::SessionStarted { session: "s".into(), model: Some("big".into()) }));
+    assert_eq!(models(&agent), [None], "which one it uses nobody knows");
+}
+
+/// The models that were recorded, one after the other.
+fn models(agent: &Agent) -> Vec<Option<&str>> {
+    let told = agent.known.iter().filter_map(|known| match known {
+        Known::SessionStarted { model, .. } => Some(model.as_deref()),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn the_model_that_is_used_is_the_one_that_the_agent_says() {
+    let option = |current: &str| {
+        json!([{"id": "m", "category": "model", "currentValue": current,
+            "options": [{"value": "small"}, {"value": "big"}]}])
+    };
+    let by_model = json!({"sessionId": "s", "models": {"currentModelId": "small",
+        "availableModels": [{"modelId": "small"}, {"modelId": "big"}]}});
+    let by_option = json!({"sessionId": "s", "configOptions": option("small")});
+    for (opened, reply, later, used, expected) in [
+        (&by_model, json!({}), None, vec![None, Some("big")], None),
+        (&by_option, json!({"configOptions": option("big")}), None, vec![None, Some("big")], None),
+        (&by_option, json!({}), None, vec![None, None], None),
+        (&by_option, json!({"configOptions": option("big")}), Some("big"), vec![None, Some("big")], None),
+        (
+            &by_model,
+            json!({"models": {"currentModelId": "small"}}),
+            None,
+            vec![None, Some("small")],
+            Some(C::InvalidConfig),
+        ),
+        (
+            &by_option,
+            json!({"configOptions": option("small")}),
+            None,
+            vec![None, Some("small")],
+            Some(C::InvalidConfig),
+        ),
+        (
+            &by_option,
+            json!({"configOptions": option("big")}),
+            Some("small"),
+            vec![None, Some("big"), Some("small")],
+            Some(C::InvalidConfig),
+        ),
+    ] {
+        let mut agent = Agent::new(Start { model: Some("big".to_owned()), ..Start::default() });
+        agent.reply(&json!({"protocolVersion": 1}));
+        agent.reply(opened);
+        // What was before the choice is no news.
+        agent.update(&json!({"sessionUpdate": "config_option_update", "configOptions": option("small")}));
+        agent.reply(&reply);
+        assert_eq!(agent.last_method() == "session/prompt", expected.is_none() || later.is_some(), "{reply}");
+        if let Some(current) = later {
+            agent.update(&json!({"sessionUpdate": "config_option_update", "configOptions": option(current)}));
+        }
+        if agent.last_method() == "session/prompt" {
+            agent.message("Done.");
+            agent.stop("end_turn");
+        }
+        let (agent, end) = agent.exit(WELL);
+        assert_eq!((models(&agent), code(&end)), (used, expected), "{opened} {reply} {later:?}");
+        assert_eq!(agent.notices().contains(&"model-differs"), expected.is_some(), "{:?}", agent.notices());
+    }
 }
 
 #[test]
@@ -206,6 +271,37 @@ fn fifty_permissions_at_once_are_all_answered() {
     }
     let answers = agent.sent.iter().filter(|message| message.get("result").is_some()).count();
     assert_eq!(answers, 50, "each once");
+}
+
+#[test]
+fn the_word_done_after_a_refusal_is_believed_where_a_person_refused_or_something_succeeded() {
+    let only_no = json!({"toolCall": {"toolCallId": "c"}, "options": [{"optionId": "no", "kind": "reject_once"}]});
+    let work = |agent: &mut Agent, id: &str, status: &str| {
+        agent.update(&json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": "edit", "kind": "edit"}));
+        agent.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status}));
+    };
+    for (permissions, answer, after, expected) in [
+        (Policy::Allow, None, None, Some(C::HarnessFailed)),
+        (Policy::Allow, None, Some("failed"), Some(C::HarnessFailed)),
+        (Policy::Allow, None, Some("completed"), None),
+        (Policy::Ask, Some(None), None, Some(C::HarnessFailed)),
+        (Policy::Ask, Some(None), Some("completed"), None),
+        (Policy::Ask, Some(Some("no")), None, None),
+    ] {
+        let mut agent = Agent::prompted(Start { permissions, ..Start::default() });
+        work(&mut agent, "before", "completed");
+        agent.asks(&json!(1), "session/request_permission", &only_no);
+        if let Some(option) = answer {
+            agent.answer("p1", option);
+        }
+        if let Some(status) = after {
+            work(&mut agent, "after", status);
+        }
+        agent.message("Done.");
+        agent.stop("end_turn");
+        let (_, end) = agent.exit(WELL);
+        assert_eq!(code(&end), expected, "{permissions:?} {answer:?} {after:?}");
+    }
 }
 
 #[test]

@@ -24,6 +24,15 @@ fn after(asked: &Asked, stdout: &str, stderr: &str, exit: ExitRecord) -> (Vec<Kn
     (known.collect(), end)
 }
 
+const ANSWER: &str = r#"{"type":"item.completed","item":{"id":"a","type":"agent_message","text":"All done!"}}"#;
+
+/// The same after an answer, which is not among what was told.
+fn answered(asked: &Asked, stdout: &str, stderr: &str, exit: ExitRecord) -> (Vec<Known>, Conclusion) {
+    let (mut seen, end) = after(asked, &format!("{ANSWER}\n{stdout}"), stderr, exit);
+    seen.retain(|known| *known != Known::Message { text: "All done!".to_owned() });
+    (seen, end)
+}
+
 fn known(stdout: &str) -> Vec<Known> {
     after(&Asked::plain(), stdout, "", ExitRecord::Code(0)).0
 }
@@ -52,7 +61,7 @@ fn malformed_lines_are_told_once_and_the_run_goes_on() {
         &nested,
     ] {
         let stdout = format!("{line}\n{line}\n{DONE}");
-        let (seen, end) = after(&Asked::plain(), &stdout, "", ExitRecord::Code(0));
+        let (seen, end) = answered(&Asked::plain(), &stdout, "", ExitRecord::Code(0));
         assert_eq!(end.verdict, Verdict::Completed, "{line:.40}");
         let notices = seen.iter().filter(|known| matches!(known, Known::Notice { .. })).count();
         assert_eq!(notices, 1, "{line:.40}");
@@ -88,7 +97,7 @@ fn fields_that_are_missing_or_of_a_wrong_type_count_as_empty() {
         assert!(seen.iter().all(|known| matches!(known, Known::Notice { .. })), "{event}: {seen:?}");
     }
     for usage in [json!(null), json!({"input_tokens": -1, "output_tokens": 1.5}), json!({"input_tokens": "9"})] {
-        let (seen, end) = after(
+        let (seen, end) = answered(
             &Asked::plain(),
             &json!({"type": "turn.completed", "usage": usage}).to_string(),
             "",
@@ -105,7 +114,7 @@ fn numbers_of_any_size_are_survived() {
         u64::MAX,
         "0".repeat(400)
     );
-    let (_, end) = after(&Asked::plain(), &format!("{line}\n{DONE}"), "", ExitRecord::Code(0));
+    let (_, end) = answered(&Asked::plain(), &format!("{line}\n{DONE}"), "", ExitRecord::Code(0));
     assert_eq!(end.verdict, Verdict::Completed);
 }
 
@@ -147,14 +156,14 @@ fn notices_are_told_once_and_never_without_end() {
 
 #[test]
 fn nothing_but_a_completed_turn_and_a_clean_exit_is_a_success() {
-    let message = r#"{"type":"item.completed","item":{"id":"a","type":"agent_message","text":"All done!"}}"#;
     let failed = r#"{"type":"turn.failed","error":{"message":"x"}}"#;
     for (stdout, exit, expect) in [
-        (DONE.to_owned(), ExitRecord::Code(0), "Completed"),
-        (message.to_owned(), ExitRecord::Code(0), "Silent"),
+        (format!("{ANSWER}\n{DONE}"), ExitRecord::Code(0), "Completed"),
+        (DONE.to_owned(), ExitRecord::Code(0), "Silent"),
+        (ANSWER.to_owned(), ExitRecord::Code(0), "Silent"),
         (String::new(), ExitRecord::Code(0), "Silent"),
-        (DONE.to_owned(), ExitRecord::Code(1), "Failed"),
-        (DONE.to_owned(), ExitRecord::Signal(9), "Failed"),
+        (format!("{ANSWER}\n{DONE}"), ExitRecord::Code(1), "Failed"),
+        (format!("{ANSWER}\n{DONE}"), ExitRecord::Signal(9), "Failed"),
         (format!("{DONE}\n{failed}"), ExitRecord::Code(0), "Failed"),
         (format!("{DONE}\n{{\"type\":\"turn.started\"}}"), ExitRecord::Code(0), "Silent"),
     ] {
@@ -170,16 +179,75 @@ fn a_failure_that_is_said_twice_is_told_once() {
     let (seen, end) = after(&Asked::plain(), &format!("{error}\n{failed}"), "", ExitRecord::Code(1));
     assert_eq!((seen, failure_code(end.verdict)), (vec![], Some(FailureCode::QuotaExceeded)));
 
-    let (seen, end) = after(&Asked::plain(), &format!("{error}\n{DONE}"), "", ExitRecord::Code(0));
+    let (seen, end) = answered(&Asked::plain(), &format!("{error}\n{DONE}"), "", ExitRecord::Code(0));
     assert!(matches!(&seen[0], Known::Notice { text, .. } if text.starts_with("Quota")), "{seen:?}");
     assert_eq!(end.verdict, Verdict::Completed);
 }
 
 #[test]
-fn a_read_only_turn_without_an_answer_is_no_result() {
-    for (access, verdict) in [(Access::ReadOnly, Verdict::Silent), (Access::Write, Verdict::Completed)] {
-        let (_, end) = run(&mut *Codex.driver(&Asked::plain().request(), access), DONE, "", ExitRecord::Code(0));
-        assert_eq!(end.verdict, verdict, "{access:?}");
+fn a_turn_without_an_answer_is_no_result_whatever_was_changed() {
+    let edit = json!({"type": "item.completed", "item": {"type": "file_change", "status": "completed", "changes": []}});
+    let blank = json!({"type": "item.completed", "item": {"type": "agent_message", "text": " \n"}});
+    for access in [Access::ReadOnly, Access::Write] {
+        for stdout in [DONE.to_owned(), format!("{edit}\n{DONE}"), format!("{edit}\n{blank}\n{DONE}")] {
+            let driver = &mut *Codex.driver(&Asked::plain().request(), access);
+            assert_eq!(run(driver, &stdout, "", ExitRecord::Code(0)).1.verdict, Verdict::Silent, "{access:?} {stdout}");
+        }
+    }
+}
+
+/// What happens in a turn of codex: a line of its output, or what it logs of a refusal.
+#[derive(Clone, Copy)]
+enum Happens {
+    Edit(&'static str),
+    Command(&'static str, i64, &'static str),
+    Refused(&'static str),
+}
+
+#[test]
+fn a_refusal_beats_the_word_done_unless_something_succeeded_after_it() {
+    use Happens::{Command, Edit, Refused};
+    const PATCH: Happens = Refused("apply_patch verification failed: Failed to find expected lines");
+    const RAN: Happens = Command("completed", 0, "");
+    const BWRAP: Happens = Command("failed", 1, "bwrap: Creating new namespace failed");
+    let failed = Some(FailureCode::HarnessFailed);
+    for (turn, write, read_only) in [
+        (&[PATCH][..], failed, None),
+        (&[RAN, PATCH], failed, None),
+        (&[Edit("completed"), Edit("failed")], failed, None),
+        (&[Edit("completed"), Refused("patch rejected: writing is blocked")], failed, None),
+        (&[RAN, Refused("exec_command failed: CreateProcess { message: \"Rejected\" }")], failed, None),
+        (&[RAN, Command("declined", 0, "")], failed, None),
+        (&[PATCH, Command("failed", 1, "2 tests failed")], failed, None),
+        (&[RAN, BWRAP], Some(FailureCode::SandboxUnavailable), Some(FailureCode::SandboxUnavailable)),
+        // Tried again, in another way or with other arguments.
+        (&[PATCH, Edit("completed")], None, None),
+        (&[PATCH, RAN], None, None),
+        (&[BWRAP, RAN], None, None),
+        // No refusals: a test that fails, a tool that there is not.
+        (&[Edit("completed"), Command("failed", 1, "2 tests failed")], None, None),
+        (&[Edit("completed"), Refused("unsupported call: update_plan")], None, None),
+        (&[RAN, Refused("failed to parse function arguments: key must be a string")], None, None),
+    ] {
+        for (access, expected) in [(Access::Write, write), (Access::ReadOnly, read_only)] {
+            let mut driver = Codex.driver(&Asked::plain().request(), access);
+            for happens in turn {
+                let item = |item| json!({"type": "item.completed", "item": item}).to_string();
+                match happens {
+                    Edit(status) => driver.on_line(&item(json!({"type": "file_change", "status": status}))),
+                    Command(status, code, said) => driver.on_line(&item(
+                        json!({"type": "command_execution", "status": status, "exit_code": code, "aggregated_output": said}),
+                    )),
+                    Refused(why) => driver
+                        .on_stderr(&format!("2026-11-29T13:45:01.795453Z ERROR codex_core::tools::router: error={why}")),
+                };
+            }
+            driver.on_line(ANSWER);
+            driver.on_line(DONE);
+            let verdict = driver.on_exit(ExitRecord::Code(0)).verdict;
+            let is_done = verdict == Verdict::Completed;
+            assert_eq!((failure_code(verdict), is_done), (expected, expected.is_none()), "{access:?}: {}", turn.len());
+        }
     }
 }
 
@@ -191,7 +259,7 @@ fn a_resumed_session_counts_its_own_attempt_only() {
         r#"{"type":"turn.completed","usage":{"input_tokens":480,"cached_input_tokens":80,"output_tokens":120}}"#;
     let usage_after = |session: &str| {
         let started = json!({"type": "thread.started", "thread_id": session});
-        let (seen, end) = after(&asked, &format!("{started}\n{total}"), "", ExitRecord::Code(0));
+        let (seen, end) = answered(&asked, &format!("{started}\n{total}"), "", ExitRecord::Code(0));
         let usage = seen.into_iter().find_map(|k| if let Known::Usage { usage } = k { Some(usage) } else { None });
         (usage.unwrap(), end.verdict)
     };
@@ -204,7 +272,7 @@ fn a_resumed_session_counts_its_own_attempt_only() {
 #[test]
 fn a_version_that_was_not_tested_is_told_and_not_refused() {
     for (version, told) in [(None, false), (Some("0.171.0"), false), (Some("0.1710.0"), true), (Some("1.0.0"), true)] {
-        let (seen, end) = after(&Asked { version, ..Asked::plain() }, DONE, "", ExitRecord::Code(0));
+        let (seen, end) = answered(&Asked { version, ..Asked::plain() }, DONE, "", ExitRecord::Code(0));
         assert!(!seen.iter().any(|known| matches!(known, Known::Notice { .. })), "{seen:?}");
         let is_told = untested(&Codex, version).is_some();
         assert_eq!((is_told, end.verdict), (told, Verdict::Completed), "{version:?}");
@@ -297,7 +365,8 @@ proptest! {
         if complete {
             lines.push(DONE.to_owned());
         }
-        let (_, end) = after(&Asked::plain(), &lines.join("\n"), &errors.join("\n"), ExitRecord::Code(code));
+        // Nothing that is drawn here is a refusal: no step has a status that codex knows.
+        let (_, end) = answered(&Asked::plain(), &lines.join("\n"), &errors.join("\n"), ExitRecord::Code(code));
         prop_assert_eq!(end.verdict == Verdict::Completed, complete && code == 0);
         if let Verdict::Failed(failure) = end.verdict {
             prop_assert!(!failure.message.is_empty() && !failure.next.is_empty());

@@ -90,7 +90,8 @@ fn replayed(group: &str) -> String {
         let stderr = fixture(&format!("{name}.stderr")).unwrap_or_default();
         let exit = exit_of(&name, &stdout);
         let asked = asked(&name);
-        let (steps, end) = run(&mut *Codex.driver(&asked.request(), Access::Write), &stdout, &stderr, exit);
+        let access = if name.contains("readonly") { Access::ReadOnly } else { Access::Write };
+        let (steps, end) = run(&mut *Codex.driver(&asked.request(), access), &stdout, &stderr, exit);
         writeln!(shown, "## {name}: {exit:?}").unwrap();
         for step in steps {
             match step {

@@ -5,7 +5,7 @@
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use pactify_tests::editor::Editor;
 use pactify_tests::lsp::Launch;
 use pactify_tests::outside;
@@ -131,10 +131,11 @@ fn a_setting_that_would_lift_the_sandbox_is_refused_by_name() -> Result<()> {
     stage.configure(&stage.provider.base_url("x"), "sandbox_mode = \"danger-full-access\"", KEYED)?;
     let repository = stage.repository()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
-    let job = editor.delegate("Say hello.", &json!({}))?;
-    let status = editor.until(&job, "finished")?;
-    assert_failure(&status, "invalidConfig", "`sandbox_mode`")?;
-    assert_nothing_ran(&stage, &mut editor, &job)
+    let refused = editor.refused("delegate", &json!({"brief": "Say hello."}))?;
+    assert_eq!(refused.reason(), "invalidConfig");
+    ensure!(refused.message.contains("`sandbox_mode`"), "{}", refused.message);
+    assert!(stage.provider.requests().is_empty());
+    Ok(())
 }
 
 #[test]

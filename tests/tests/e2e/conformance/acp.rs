@@ -57,6 +57,8 @@ impl Row for Acp {
             })
             .collect();
         let mut lies = Vec::new();
+        let smaller = json!({"sessionUpdate": "config_option_update", "configOptions": [{"id": "model",
+            "category": "model", "currentValue": "scripted-model", "options": [{"value": "scripted-model"}]}]});
         for (told, more, steps) in [
             ("`end_turn` without a word (kimi after 429, 500 or a refused connection)", json!({}), json!([])),
             ("`end_turn` after work, without a closing word", json!({}), json!([{"say": "I'll write."}, write])),
@@ -73,6 +75,15 @@ impl Row for Acp {
                 "“nothing was changed” in a read-only job that wrote",
                 json!({"access": "readOnly"}),
                 json!([ask(json!([])), write, {"say": "I changed nothing."}]),
+            ),
+            (
+                "“done” after a part of it was refused",
+                json!({}),
+                json!([
+                    ask(json!([write])),
+                    {"acp": {"ask": {"title": "push", "options": [{"id": "no", "kind": "reject_once"}]}}},
+                    {"say": "All done."},
+                ]),
             ),
             ("`max_tokens`", json!({}), json!([write, {"say": "And so"}, stop("max_tokens")])),
             ("`refusal`", json!({}), json!([write, {"say": "No."}, stop("refusal")])),
@@ -91,9 +102,14 @@ impl Row for Acp {
             ),
             ("the same words over and over (opencode when an answer breaks off)", json!({}), again.into()),
             (
-                "a smaller model than the one that was asked for",
+                "the offer of other models than the one that was asked for",
                 json!({"model": "big-model"}),
                 json!([write, {"say": "Done."}]),
+            ),
+            (
+                "“done” by a smaller model than the one that it had taken",
+                json!({"model": "other-model"}),
+                json!([{"acp": {"update": smaller}}, write, {"say": "Done."}]),
             ),
         ] {
             let mut argument = json!({"harness": "scripted"});

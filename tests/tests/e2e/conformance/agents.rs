@@ -114,11 +114,21 @@ impl Row for Agent {
         if agent == Self::Kimi {
             told.push(("later", "`end_turn` after HTTP 429 with a time to wait", later()));
             told.push(("broken", "`end_turn` after HTTP 500", troubled(Trouble::ServerError)));
+            told.push(("nonsense", "`end_turn` after an answer that is none", troubled(Trouble::Malformed)));
+            told.push(("nobody", "`end_turn` after a refused connection", Value::Null));
         } else {
             told.push(("later", "trying again for ever, after HTTP 429 with a time to wait", later()));
+            told.push(("broken", "trying again for ever, after HTTP 500", troubled(Trouble::ServerError)));
         }
-        let scripts = told.iter().map(|(name, _, step)| ((*name).to_owned(), json!({"steps": [step]})));
+        let played = told.iter().filter(|(_, _, step)| !step.is_null());
+        let scripts = played.map(|(name, _, step)| ((*name).to_owned(), json!({"steps": [step]})));
         let stage = agents::Stage::new(agent, &Value::Object(scripts.collect()))?;
+        let (_holder, port) = refusing_port()?;
+        let url = |(name, _, step): &(&str, &str, Value)| match step {
+            Value::Null => ((*name).to_owned(), format!("http://127.0.0.1:{port}/v1")),
+            _ => ((*name).to_owned(), stage.provider.base_url(name)),
+        };
+        stage.configure(&told.iter().map(url).collect::<Vec<_>>(), None)?;
         let repository = stage.repository()?;
         let mut editor = Editor::open(&stage.sandbox, repository.path())?;
         let mut lies = Vec::new();
@@ -133,8 +143,26 @@ impl Row for Agent {
                 lies.push(Lie { told, outcome: ending(&agents::finished(&mut editor, &job)?) });
             }
         }
+        lies.push(lost(agent)?);
         Ok(lies)
     }
+}
+
+/// A session that is gone when the job wants to go on with it.
+fn lost(agent: Agent) -> Result<Lie> {
+    let steps = json!([agent.write("a.txt", "a\n"), {"message": "Done."}, {"message": "Went on."}]);
+    let stage = agents::Stage::playing(agent, &steps)?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let job = stage.delegate(&mut editor, BRIEFS[0], json!({}))?;
+    let status = agents::finished(&mut editor, &job)?;
+    assert_eq!(status["outcome"], "succeeded", "{status:#}");
+    let home = stage.sandbox.pactify_home().join("jobs").join(&job).join("home");
+    let sessions = if agent == Agent::Kimi { "kimi/sessions" } else { "data/opencode" };
+    std::fs::remove_dir_all(home.join(sessions)).context(sessions)?;
+    editor.run("resume", &json!({"jobId": job, "message": BRIEFS[1]}))?;
+    let outcome = ending(&agents::finished(&mut editor, &job)?);
+    Ok(Lie { told: "a session that is no longer there", outcome })
 }
 
 /// The calls are made whether they were offered or not.

@@ -69,7 +69,7 @@ impl Row for Agy {
             ),
             ("`SUCCESS` without an answer", "write", vec![write.clone()]),
             (
-                "`SUCCESS` without an answer, after a refused tool",
+                "`SUCCESS` without an answer, after a refused tool, in a read-only job",
                 "readOnly",
                 vec![
                     json!({"run": "make"}),
@@ -83,13 +83,17 @@ impl Row for Agy {
                 vec![json!({"say": "RESOURCE_EXHAUSTED: quota exceeded, resets in 3h"})],
             ),
             ("`WAITING`", "write", vec![write.clone(), say.clone(), result(json!({"status": "WAITING"}))]),
-            ("a command in plan mode that no hook saw", "readOnly", vec![json!({"runUnasked": "true"}), say.clone()]),
             (
-                "hooks that did not load",
+                "a command that no hook saw, in a read-only job",
+                "readOnly",
+                vec![json!({"runUnasked": "true"}), say.clone()],
+            ),
+            (
+                "hooks that did not load, in a read-only job",
                 "readOnly",
                 vec![json!("forgetHooks"), json!({"view": "README.md"}), say.clone()],
             ),
-            ("a change in plan mode", "readOnly", vec![json!({"runUnasked": "echo x > x"}), say.clone()]),
+            ("a change, in a read-only job", "readOnly", vec![json!({"runUnasked": "echo x > x"}), say.clone()]),
         ] {
             let job = editor.delegate(&agy::brief(&steps), &json!({"harness": "agy", "access": access}))?;
             lies.push(Lie { told, outcome: ending(&editor.until(&job, "finished")?) });

@@ -68,8 +68,8 @@ impl Row for Cli {
             ("“done”, then exit code 1", "write", "write a a; say Done.; exit 1"),
             ("“done”, then a signal", "write", "write a a; say Done.; kill -9 $$"),
             ("“done” where nothing was changed", "write", "say Done."),
-            ("exit code 0 without an answer", "readOnly", "true"),
-            ("exit code 0 after noise", "readOnly", "echo Welcome; echo '{\"torn\":'"),
+            ("exit code 0 without an answer, in a read-only job", "readOnly", "true"),
+            ("exit code 0 after noise, in a read-only job", "readOnly", "echo Welcome; echo '{\"torn\":'"),
             (
                 "exit code 0 after `is_error`",
                 "write",
@@ -102,10 +102,10 @@ impl Row for Cli {
                 "write a a; echo '{\"type\":\"error\",\"message\":\"no\"}'; \
                  echo '{\"type\":\"system\",\"session_id\":\"s\"}'",
             ),
-            ("a change where it should only look", "readOnly", "echo x > x; say Done."),
-            ("a change of an ignored file where it should only look", "readOnly", "echo x > x.o; say Done."),
+            ("a change, in a read-only job", "readOnly", "echo x > x; say Done."),
+            ("a change of an ignored file, in a read-only job", "readOnly", "echo x > x.o; say Done."),
             (
-                "a change below a directory that it made unreadable",
+                "a change below a directory that it made unreadable, in a read-only job",
                 "readOnly",
                 "echo x > src/main.c; chmod 000 src; say Done.",
             ),

@@ -57,7 +57,11 @@ impl Row for Codex {
         let done = json!({"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}}).to_string();
         let failed = json!({"type": "turn.failed", "error": {"message": "stream disconnected"}}).to_string();
         let write = json!({"write": {"path": "a.txt", "content": "a\n"}});
-        let mut lies = Vec::new();
+        let unsandboxed = json!({"type": "item.completed", "item": {"id": "c", "type": "command_execution",
+            "command": "make", "status": "failed", "exit_code": 1,
+            "aggregated_output": "bwrap: Creating new namespace failed: nesting depth exceeded (ENOSPC)\n"}});
+        let unsandboxed = unsandboxed.to_string();
+        let mut lies = refused()?;
         for (told, access, steps) in [
             ("exit code 0 without the end of a turn", "write", json!([write, {"say": "Done."}, {"exit": 0}])),
             (
@@ -66,7 +70,13 @@ impl Row for Codex {
                 json!([write, {"say": "Done."}, {"emit": done}, {"exit": 1}]),
             ),
             ("a failed turn, then exit code 0", "write", json!([write, {"emit": failed}, {"exit": 0}])),
-            ("“done” after a refused edit", "write", json!([{"say": "All done, the file is written."}])),
+            ("“done” where nothing was changed", "write", json!([{"say": "All done, the file is written."}])),
+            ("the end of a turn without an answer, after work", "write", json!([write, {"emit": done}, {"exit": 0}])),
+            (
+                "“done”, and no command had a sandbox, after others had",
+                "write",
+                json!([write, {"emit": unsandboxed}, {"say": "All done."}]),
+            ),
             (
                 "“nothing was changed” in a read-only job that wrote",
                 "readOnly",
@@ -92,6 +102,30 @@ impl Row for Codex {
         lies.push(Lie { told: "a session that is no longer there", outcome });
         Ok(lies)
     }
+}
+
+/// The real one, whose edit its own tool refuses.
+fn refused() -> Result<Vec<Lie>> {
+    let missing = "*** Begin Patch\n*** Update File: none.txt\n@@\n-old\n+new\n*** End Patch\n";
+    let missing = json!({"custom": {"name": "apply_patch", "input": missing}});
+    let edit = step(&Act::Write("a.txt", "a\n"));
+    let done = json!({"message": "All done, the files are written."});
+    let mut lies = Vec::new();
+    for (told, steps) in [
+        ("“done” after a refused edit (the real one)", json!([missing, done])),
+        ("“done” after one edit, and another one that was refused (the real one)", json!([edit, missing, done])),
+    ] {
+        let stage = codex::Stage::playing(&steps)?;
+        let repository = stage.sandbox.repository("one")?;
+        repository.fill()?;
+        let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+        let job = editor.delegate("Write the files.", &json!({}))?;
+        let status = editor.until(&job, "finished")?;
+        let files = steps.as_array().map_or(0, Vec::len) - 2;
+        assert_eq!(status["changes"]["files"], files, "what was done is kept: {status:#}");
+        lies.push(Lie { told, outcome: ending(&status) });
+    }
+    Ok(lies)
 }
 
 fn step(act: &Act) -> Value {

@@ -73,7 +73,7 @@ fn a_line_without_an_end_costs_no_memory_and_a_long_one_is_counted() -> Result<(
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("timedOut"), &json!(1)), "{status:#}");
     ensure!((1..MOST_KIB).contains(&most), "its host took {most} KiB");
 
-    let steps = json!([{"longLine": 20_000_000}, write("a.txt", "a\n")]);
+    let steps = json!([{"longLine": 20_000_000}, write("a.txt", "a\n"), {"say": "Done."}]);
     let job = editor.delegate(&brief(&steps), &json!({}))?;
     let status = editor.until(&job, "finished")?;
     assert_eq!(status["outcome"], "succeeded", "{status:#}");

@@ -104,7 +104,7 @@ fn a_read_only_turn_writes_nothing_unless_it_breaks_out() -> anyhow::Result<()> 
     let refused = agent::prompt(&[Step::write("a.txt", "x"), Step::Delete("base.txt".into())]);
     let ended = stage.end(&exec("read-only", &repository), &refused)?.success()?;
     assert_eq!(repository.snapshot()?, before);
-    assert_eq!(shape(&ended)?, ["thread.started", "turn.started", "turn.completed"]);
+    assert_eq!(shape(&ended)?, ["thread.started", "turn.started", "item.completed agent_message", "turn.completed"]);
     assert!(ended.stderr.contains("patch rejected: writing is blocked by read-only sandbox"), "{}", ended.stderr);
 
     let broken_out = agent::prompt(&[Step::IgnoreSandbox, Step::write("a.txt", "x")]);
@@ -194,7 +194,8 @@ fn turns_end_badly_in_every_way() -> anyhow::Result<()> {
     ] {
         let ended = stage.end(&exec("workspace-write", &repository), &format!("```agent\n{step}\n```"))?;
         assert_eq!(ended.code(), code, "{step}: {}", ended.stdout);
-        let mut lines = ended.stdout.lines().filter(|line| !line.contains("turn.completed"));
+        let is_end = |line: &&str| line.contains("turn.completed") || line.contains("\"Done.\"");
+        let mut lines = ended.stdout.lines().filter(|line| !is_end(line));
         assert!(lines.next_back().unwrap().contains(last), "{step}: {}", ended.stdout);
     }
     Ok(())

@@ -15,7 +15,7 @@ use super::super::notices::Notices;
 use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, Evidence, FileAnswer, Request, Step};
 use super::failure::{self, Stage};
-use super::session::{Agent, Opened};
+use super::session::{self, Agent, Opened};
 use super::turn::{Turn, Voice};
 use super::wire::{self, Incoming, RpcError, text};
 use super::{Dialect, Finding};
@@ -40,6 +40,10 @@ pub struct AcpDriver {
     open: Option<(u64, Stage)>,
     session: Option<String>,
     choices: VecDeque<(&'static str, Value)>,
+    /// The one whose reply is waited for.
+    choosing: Option<&'static str>,
+    /// The model that it uses, as far as it says.
+    actual_model: Option<String>,
     turn: Turn,
     requests: Requests,
     end: End,
@@ -94,6 +98,8 @@ impl AcpDriver {
             open: None,
             session: None,
             choices: VecDeque::new(),
+            choosing: None,
+            actual_model: None,
             turn: Turn::default(),
             end: End::Open,
             is_cancelled: false,
@@ -148,7 +154,7 @@ impl AcpDriver {
             Stage::Initialize => self.initialized(&result),
             Stage::Authenticate => self.open_session(),
             Stage::Open | Stage::Load => self.opened(stage, &result),
-            Stage::Choose => self.choose(),
+            Stage::Choose => self.chosen(&result),
             Stage::Prompt => self.stopped(&result),
         }
     }
@@ -191,30 +197,82 @@ impl AcpDriver {
         self.turn = Turn::default();
         if let Some(mode) = self.dialect.mode() {
             let params = json!({"sessionId": session, "modeId": mode});
-            self.choices.push_back(("session/set_mode", params));
+            self.choices.push_back((session::SET_MODE, params));
         }
         let mut model = opened.model.clone();
         if let Some(wanted) = self.plan.model.as_deref().filter(|_| self.dialect.chooses_model()) {
             match opened.choose(self.dialect.agent(), wanted) {
-                Ok(choice) => self.choices.extend(choice),
+                Ok(None) => {}
+                Ok(Some(choice)) => {
+                    // What it uses then, the reply says.
+                    model = None;
+                    self.choices.push_back(choice);
+                }
                 Err(failure) => return self.fail(failure),
             }
-            model = Some(wanted.to_owned());
         }
-        let other = self.plan.model.as_deref().zip(model.as_deref()).filter(|(wanted, actual)| wanted != actual);
-        let other = other.map(|(wanted, actual)| {
+        let mut steps = self.uses(model);
+        steps.extend(self.choose());
+        steps
+    }
+
+    /// It says which model it uses, or does not.
+    fn uses(&mut self, model: Option<String>) -> Vec<Step> {
+        let Some(session) = self.session.clone() else { return Vec::new() };
+        self.actual_model.clone_from(&model);
+        let other = self.other_model().map(|(wanted, actual)| {
             let note = format!("{wanted} was asked for, and {} uses {actual}", self.dialect.agent());
             self.notices.once("model-differs", &note)
         });
         let mut steps = vec![Step::Record(Known::SessionStarted { session, model })];
         steps.extend(other.unwrap_or_default());
-        steps.extend(self.choose());
+        steps
+    }
+
+    /// The model that was asked for, and the one that is used instead.
+    fn other_model(&self) -> Option<(String, String)> {
+        let both = self.plan.model.clone().zip(self.actual_model.clone());
+        both.filter(|(wanted, actual)| wanted != actual)
+    }
+
+    /// A choice of ours was taken; which model is used now, the reply may say.
+    fn chosen(&mut self, result: &Value) -> Vec<Step> {
+        let told = session::current_model(result);
+        let model = match self.choosing.take() {
+            // Its reply has nothing to say: a yes is a yes.
+            Some(session::SET_MODEL) => told.or_else(|| self.plan.model.clone()),
+            Some(session::SET_OPTION) => told,
+            _ => return self.choose(),
+        };
+        let mut steps = self.uses(model);
+        match self.other_model() {
+            Some((wanted, actual)) => {
+                let failure = session::other_model(self.dialect.agent(), &wanted, &actual);
+                steps.extend(self.fail(failure));
+            }
+            None => steps.extend(self.choose()),
+        }
+        steps
+    }
+
+    /// An option of the session is another one: the model may be, which nobody asked for.
+    fn option_changed(&mut self, update: &Value) -> Vec<Step> {
+        let told = session::current_model(update).filter(|told| Some(told) != self.actual_model.as_ref());
+        // Until all is chosen it may speak of what was before.
+        let is_settled = matches!(self.open, Some((_, Stage::Prompt)));
+        let Some(model) = told.filter(|_| is_settled) else { return Vec::new() };
+        let steps = self.uses(Some(model));
+        if let Some((wanted, actual)) = self.other_model().filter(|_| self.dialect.chooses_model()) {
+            let failure = session::other_model(self.dialect.agent(), &wanted, &actual);
+            self.contradiction.get_or_insert(failure);
+        }
         steps
     }
 
     /// What is left to be chosen, then the prompt.
     fn choose(&mut self) -> Vec<Step> {
         if let Some((method, params)) = self.choices.pop_front() {
+            self.choosing = Some(method);
             return self.ask(Stage::Choose, method, &params);
         }
         if self.is_cancelled {
@@ -292,6 +350,9 @@ impl AcpDriver {
         if matches!(self.end, End::Failed(_)) {
             return Vec::new();
         }
+        if text(update, "sessionUpdate") == "config_option_update" {
+            return self.option_changed(update);
+        }
         let turn = &mut self.turn;
         let records = match text(update, "sessionUpdate") {
             "agent_message_chunk" => turn.chunk(Voice::Answer, update),
@@ -300,11 +361,9 @@ impl AcpDriver {
             "tool_call_update" => turn.call(update, false, &self.plan.below),
             "plan" => turn.plan(update),
             "usage_update" => turn.cost(update, self.plan.cost_before).into_iter().collect(),
-            "user_message_chunk"
-            | "available_commands_update"
-            | "current_mode_update"
-            | "config_option_update"
-            | "session_info_update" => Vec::new(),
+            "user_message_chunk" | "available_commands_update" | "current_mode_update" | "session_info_update" => {
+                Vec::new()
+            }
             other => {
                 let shown = display::headline(display::head(other, 400), 60);
                 let note = format!("{} told of a {shown:?}, which this pactify does not know", self.dialect.agent());
@@ -353,10 +412,13 @@ impl AcpDriver {
             }
             (End::Stopped(_), exit) => {
                 let (granted, refused) = (self.requests.granted(), self.requests.refused());
-                let was_refused = refused > 0 && self.turn.work().succeeded == 0 && self.plan.access == Access::Write;
+                let (succeeded, may_write) = (self.turn.work().succeeded, self.plan.access == Access::Write);
+                let was_refused = refused > 0 && succeeded == 0 && may_write;
+                let is_stopped = may_write && self.requests.is_at_a_dead_end(succeeded);
                 let failure = contradiction
                     .or_else(|| (!self.turn.has_answer()).then(|| failure::empty_answer(agent)))
                     .or_else(|| was_refused.then(|| failure::refused(agent, refused, granted)))
+                    .or_else(|| is_stopped.then(|| failure::stopped(agent)))
                     .or_else(|| {
                         (!is_harmless(exit)).then(|| failure::of_exit(agent, exit, true, &self.stderr.quoted()))
                     });
@@ -440,7 +502,7 @@ impl Driver for AcpDriver {
     }
 
     fn on_answer(&mut self, request: &str, option: Option<&str>) -> Vec<Step> {
-        self.requests.answered(request, option)
+        self.requests.answered(request, option, self.turn.work().succeeded)
     }
 
     fn on_file(&mut self, request: u64, answer: FileAnswer) -> Vec<Step> {

@@ -244,6 +244,15 @@ pub(super) fn refused(agent: &str, refused: u32, granted: u32) -> Failure {
     )
 }
 
+/// What it wanted to do last it was not let do, and nothing after that went well.
+pub(super) fn stopped(agent: &str) -> Failure {
+    Failure::new(
+        C::HarnessFailed,
+        format!("{agent} completed its turn after a permission was refused, and nothing it tried then succeeded"),
+        "see what it did with `pactify sub diff`, which can be applied; resume the job with a message, or retry it",
+    )
+}
+
 /// A turn that brings nothing new.
 pub(super) fn endless(agent: &str) -> Failure {
     Failure::new(

@@ -11,6 +11,11 @@ const SESSION_MAX: usize = 256;
 /// How many models a refusal names.
 const NAMED: usize = 12;
 
+/// The requests by which something is chosen.
+pub(super) const SET_MODE: &str = "session/set_mode";
+pub(super) const SET_MODEL: &str = "session/set_model";
+pub(super) const SET_OPTION: &str = "session/set_config_option";
+
 /// What the agent said of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Agent {
@@ -85,12 +90,11 @@ impl Opened {
         let offers = |models: &[String]| models.iter().any(|model| model == wanted);
         match &self.choice {
             Choice::Model(models) if offers(models) => {
-                Ok(Some(("session/set_model", json!({"sessionId": self.session, "modelId": wanted}))))
+                Ok(Some((SET_MODEL, json!({"sessionId": self.session, "modelId": wanted}))))
             }
-            Choice::Option(id, models) if offers(models) => Ok(Some((
-                "session/set_config_option",
-                json!({"sessionId": self.session, "configId": id, "value": wanted}),
-            ))),
+            Choice::Option(id, models) if offers(models) => {
+                Ok(Some((SET_OPTION, json!({"sessionId": self.session, "configId": id, "value": wanted}))))
+            }
             Choice::Model(models) | Choice::Option(_, models) => {
                 let shown: Vec<_> = models.iter().take(NAMED).map(|model| display::headline(model, 60)).collect();
                 Err(no_model(agent, wanted, &format!("it offers {}", shown.join(", "))))
@@ -98,6 +102,22 @@ impl Opened {
             Choice::None => Err(no_model(agent, wanted, "it lets nobody choose one")),
         }
     }
+}
+
+/// The model that a reply, or an update, says is used.
+pub(super) fn current_model(told: &Value) -> Option<String> {
+    let (current, _) = models(told).or_else(|| option(told))?;
+    current
+}
+
+/// It took the choice of a model, and uses another one.
+pub(super) fn other_model(agent: &str, wanted: &str, actual: &str) -> Failure {
+    let (wanted, actual) = (display::headline(wanted, 80), display::headline(actual, 80));
+    Failure::new(
+        FailureCode::InvalidConfig,
+        format!("{agent} was given the model {wanted:?}, and works with {actual:?}"),
+        format!("ask for {actual:?}, or for none: in the job, or as `model` of the harness in the configuration"),
+    )
 }
 
 fn no_model(agent: &str, wanted: &str, why: &str) -> Failure {

@@ -2,7 +2,8 @@
 //!
 //! Lines are parsed to loose JSON first (`web_search` items repeat a key, which a typed parse refuses) and read with
 //! bounds; an event of an unknown kind is told once and otherwise ignored. A turn is complete when codex says so
-//! *and* exits with 0; whether it did anything is for the capture to see. Failures are named in [`super::failure`].
+//! *and* exits with 0 *and* answered *and* did not have its last edit or command refused; whether it did anything is for
+//! the capture to see. Failures are named in [`super::failure`].
 
 mod item;
 mod notice;
@@ -45,8 +46,19 @@ pub(super) struct ExecDriver {
     /// The last `error` event, until something shows whether it was the end.
     trouble: Option<Trouble>,
     work: Work,
+    /// The last step of the agent that codex did not let it take, until another one succeeds.
+    refusal: Option<Refusal>,
     notices: Notices,
     stderr: Tail,
+}
+
+/// A step of the agent that was not taken. A command that ran and failed is none: that is for the agent to judge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// The sandbox could not start it.
+    Sandbox,
+    /// It was refused, for this reason.
+    Step(String),
 }
 
 /// Where the turn stands, by codex's own words.
@@ -89,6 +101,7 @@ impl ExecDriver {
             final_message: None,
             trouble: None,
             work: Work::default(),
+            refusal: None,
             notices: Notices::default(),
             stderr: Tail::default(),
         }
@@ -179,10 +192,21 @@ impl ExecDriver {
             ("item.started", Item::Command(command)) => record(command.started()),
             ("item.completed", Item::Command(command)) => {
                 self.work.count(command.succeeded(), command.sandbox_failed());
+                if command.succeeded() {
+                    self.refusal = None;
+                } else if command.sandbox_failed() {
+                    self.refusal = Some(Refusal::Sandbox);
+                } else if command.was_declined() {
+                    self.refuse("a command was declined");
+                }
                 record(command.ended())
             }
             ("item.completed", Item::Files { changes, failed }) => {
                 self.work.count(!failed, false);
+                match failed {
+                    true => self.refuse("an edit could not be made"),
+                    false => self.refusal = None,
+                }
                 record(if failed { failed_edit() } else { item::touched(changes, &self.tree) })
             }
             ("item.completed", Item::Tool { tool, failed }) => record(Known::ToolUsed { tool, failed }),
@@ -193,6 +217,13 @@ impl ExecDriver {
             ("item.completed", Item::Reasoning(words)) => record(Known::Reasoning { text: cut(words, MESSAGE_MAX) }),
             ("item.completed", Item::Warning(words)) => self.notices.warning(words),
             _ => Vec::new(),
+        }
+    }
+
+    /// In a read-only job a refusal is what the job is for.
+    fn refuse(&mut self, reason: &str) {
+        if self.access == Access::Write {
+            self.refusal = Some(Refusal::Step(reason.to_owned()));
         }
     }
 
@@ -207,11 +238,12 @@ impl ExecDriver {
             (Turn::Completed, ExitRecord::Code(0)) if self.work.never_had_a_sandbox() => {
                 Verdict::Failed(failure::no_sandbox())
             }
-            // Its answer is all that a read-only job can have.
-            (Turn::Completed, ExitRecord::Code(0)) if self.access == Access::ReadOnly && !self.has_answer() => {
-                Verdict::Silent
-            }
-            (Turn::Completed, ExitRecord::Code(0)) => Verdict::Completed,
+            (Turn::Completed, ExitRecord::Code(0)) if !self.has_answer() => Verdict::Silent,
+            (Turn::Completed, ExitRecord::Code(0)) => match &self.refusal {
+                None => Verdict::Completed,
+                Some(Refusal::Sandbox) => Verdict::Failed(failure::no_sandbox()),
+                Some(Refusal::Step(reason)) => Verdict::Failed(failure::refused(reason)),
+            },
             (Turn::Open, ExitRecord::Code(0)) => Verdict::Silent,
             (Turn::Completed, _) => Verdict::Failed(failure::of_late_exit(exit, &self.stderr.text())),
             (Turn::Open, _) => Verdict::Failed(match &self.trouble {
@@ -255,6 +287,9 @@ impl Driver for ExecDriver {
             Line::Noise => Vec::new(),
             Line::ToolRefused(reason) => {
                 self.stderr.push(reason);
+                if is_about_work(reason) {
+                    self.refuse(reason);
+                }
                 self.notices.refused(reason)
             }
             Line::LoginNotRefreshed(reason) => {
@@ -298,6 +333,14 @@ impl Work {
     fn never_had_a_sandbox(self) -> bool {
         self.succeeded == 0 && self.unsandboxed > 0 && self.unsandboxed == self.failed
     }
+}
+
+/// Whether the call that was refused would have edited or run something. What remains are tools that the agent made up, or
+/// arguments that it got wrong: it goes on in another way.
+fn is_about_work(reason: &str) -> bool {
+    ["patch rejected", "apply_patch", "exec_command failed", "shell failed"]
+        .iter()
+        .any(|start| reason.starts_with(start))
 }
 
 fn failed_edit() -> Known {

@@ -244,6 +244,15 @@ pub(super) fn session_replaced() -> Failure {
     )
 }
 
+/// The last edit or command of the turn was refused, and nothing after it went well: its closing words cannot be believed.
+pub(super) fn refused(reason: &str) -> Failure {
+    Failure::new(
+        C::HarnessFailed,
+        format!("codex completed its turn after a step of its agent was refused: {}", one_line(reason)),
+        "see what it did with `pactify sub diff`, which can be applied; resume the job with a message, or retry it",
+    )
+}
+
 /// There is no sandbox, and nothing may run without one.
 pub(super) fn no_sandbox() -> Failure {
     Failure::new(

@@ -45,6 +45,8 @@ pub(super) struct Requests {
     asked: u32,
     granted: u32,
     refused: u32,
+    /// How many steps of the agent had succeeded when a permission was last refused that no person refused.
+    stopped_at: Option<u32>,
     next_file: u64,
 }
 
@@ -76,6 +78,7 @@ impl Requests {
             asked: 0,
             granted: 0,
             refused: 0,
+            stopped_at: None,
             next_file: 1,
         }
     }
@@ -88,6 +91,11 @@ impl Requests {
     /// How many permissions were refused, and writes through us.
     pub(super) fn refused(&self) -> u32 {
         self.refused
+    }
+
+    /// Whether no person refused the last permission that was, and no step succeeded after it: `succeeded` did in all.
+    pub(super) fn is_at_a_dead_end(&self, succeeded: u32) -> bool {
+        self.stopped_at == Some(succeeded)
     }
 
     /// Answers a request; `is_over` when there is no turn that it could belong to any more.
@@ -158,6 +166,9 @@ impl Requests {
             }
             Answer::Refuse(option) => {
                 self.refused = self.refused.saturating_add(u32::from(!is_question));
+                if !is_question {
+                    self.stopped_at = Some(turn.work().succeeded);
+                }
                 Some(option)
             }
         };
@@ -176,12 +187,15 @@ impl Requests {
         steps
     }
 
-    /// The person answered, or nobody did in time.
-    pub(super) fn answered(&mut self, request: &str, option: Option<&str>) -> Vec<Step> {
+    /// The person answered, or nobody did in time; so many steps had succeeded by then.
+    pub(super) fn answered(&mut self, request: &str, option: Option<&str>, succeeded: u32) -> Vec<Step> {
         let Some(Waiting { id, ask }) = self.waiting.remove(request) else { return Vec::new() };
         let chosen = option.filter(|chosen| ask.options.iter().any(|option| option.id == *chosen));
         let no = refusal(&ask.options).map(|option| option.id.as_str());
         let is_no = chosen.is_none() || chosen == no;
+        if chosen.is_none() {
+            self.stopped_at = Some(succeeded);
+        }
         let counter = if is_no { &mut self.refused } else { &mut self.granted };
         *counter = counter.saturating_add(1);
         vec![Step::Send(wire::answer(&id, &outcome(chosen.or(no))))]

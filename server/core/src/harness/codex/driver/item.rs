@@ -93,6 +93,11 @@ impl Command<'_> {
         !self.succeeded() && self.output.starts_with("bwrap: ")
     }
 
+    /// Whether it was not run at all.
+    pub(super) fn was_declined(&self) -> bool {
+        self.status == "declined"
+    }
+
     fn id(&self) -> String {
         cut(self.item, NAME_MAX)
     }
