@@ -12,6 +12,8 @@
 //! ```
 //! ````
 //!
+//! Of a task without such a block it does what `agy.steps` beside the program says.
+//!
 //! Plan mode refuses edits; commands that the settings do not allow are refused, as nobody can be asked; a hook is run by
 //! `sh` before each tool and may refuse it. [`Step`] has the ways in which the real one was seen to go wrong.
 
@@ -61,6 +63,8 @@ enum Step {
 
 /// One process of it.
 struct Agy {
+    /// What it does where nobody says what.
+    unasked: String,
     gemini: PathBuf,
     plan: bool,
     allow: Vec<String>,
@@ -154,7 +158,9 @@ impl Agy {
         let asked = after("--conversation").filter(|id| kept.join(format!("{id}.db")).exists());
         let conversation = asked.cloned().unwrap_or_else(|| format!("conversation-{}", std::process::id()));
         std::fs::write(kept.join(format!("{conversation}.db")), "")?;
+        let beside = Path::new(arguments.first().context("no name")?).with_file_name("agy.steps");
         Ok(Self {
+            unasked: std::fs::read_to_string(beside).unwrap_or_default(),
             plan: after("--mode").is_some_and(|mode| mode == "plan"),
             allow: texts(&settings["permissions"]["allow"]),
             gemini,
@@ -179,7 +185,8 @@ impl Agy {
         }
         let block = task.rsplit_once("```agy\n").and_then(|(_, rest)| rest.split_once("```")).map(|(block, _)| block);
         let mut result = json!({});
-        for line in block.unwrap_or_default().lines() {
+        let block = block.unwrap_or(&self.unasked).to_owned();
+        for line in block.lines() {
             match serde_json::from_str(line).with_context(|| format!("not a step: {line}"))? {
                 Step::Say(words) => self.words(&words)?,
                 Step::Write(path, text) => {

@@ -228,7 +228,7 @@ export type Decision =
 export interface DelegateParams {
   /** The task: a text, or a document to read it from. */
   brief: BriefSource;
-  /** The harness; the configured default when absent. */
+  /** The harness; when absent the configured default, else the first that is found. */
   harness?: string;
   /** Whether it may change files; the configured default when absent. */
   access?: Access;

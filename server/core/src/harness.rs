@@ -11,6 +11,7 @@ pub mod agy;
 pub mod cli;
 pub mod codex;
 mod files;
+mod instructions;
 mod interpreter;
 pub mod kimi;
 pub mod login;
@@ -38,6 +39,7 @@ use crate::permission::Policy;
 use crate::{AbsPath, Failure, FailureCode, JobId};
 
 pub use files::{Evidence, FileAction, FileAnswer, FileRequest, Reading};
+pub use instructions::Instructions;
 pub use interpreter::Interpreter;
 pub use login::{KeptLogin, LinkKind, LoginPlace, LoginWorth, PlannedLink, SeenLogins, VendorKeys};
 pub use person::{PersonFile, PersonFiles, UserConfig};
@@ -183,9 +185,10 @@ pub trait Harness: Send + Sync {
         &[]
     }
 
-    /// What it reads from a repository as instructions, and cannot be kept from reading: a job names what is there.
-    fn repository_instructions(&self) -> &'static [&'static str] {
-        &[]
+    /// What a program of this version reads from a repository as instructions, and cannot be kept from reading: a job names
+    /// what is there.
+    fn repository_instructions(&self, _version: Option<&str>) -> Instructions {
+        Instructions::Read(&[])
     }
 
     /// Where a person keeps this harness's own state when no variable says otherwise, below their home directory.

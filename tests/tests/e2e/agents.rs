@@ -2,8 +2,9 @@
 //!
 //! Here: a person's machine with one of them, on which they go through the suite of every harness
 //! ([`crate::conformance`]). [`privacy`]: keys, and whom a job talks to. [`logins`]: where they
-//! are and stay. [`toolchains`]: what commands find of the person's.
+//! are and stay. [`asking`]: jobs that ask the person. [`toolchains`]: what commands find of the person's.
 
+mod asking;
 pub(crate) mod logins;
 pub(crate) mod privacy;
 mod toolchains;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{self, Profile, Step, brief, write};
-use pactify_tests::editor::{Editor, configure, pid, use_scripted_agent};
+use pactify_tests::editor::{Editor, JOB, configure, pid, use_scripted_agent};
 use pactify_tests::outside;
 use pactify_tests::rendezvous;
 use pactify_tests::running::Ended;
@@ -16,7 +16,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::agents::{self, Agent};
-use crate::codex;
+use crate::{agy, codex};
 
 fn doctor(sandbox: &Sandbox, more: &[&str]) -> Result<Ended> {
     let arguments = [&["sub", "doctor", "--json"], more].concat();
@@ -78,6 +78,47 @@ fn a_live_probe_believes_the_tree_and_leaves_nothing() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a live probe of this harness finds, which is in order.
+fn assert_probed(sandbox: &Sandbox, name: &str) -> Result<()> {
+    let arguments = ["sub", "doctor", "--json", name, "--probe"];
+    let ended = sandbox.start("pactify", &arguments, b"")?.wait(JOB * agents::PATIENCE)?;
+    let told: Value = serde_json::from_str(&ended.stdout).with_context(|| ended.stderr.clone())?;
+    for (id, says) in [
+        ("write", "wrote in a write job"),
+        ("readOnly", "wrote nothing in a read-only job"),
+        ("sessions", "nothing was added to your own sessions"),
+        ("network", "has no sandbox"),
+    ] {
+        let id = format!("probe.{name}.{id}");
+        let finding = named(&told, &id).first().copied().with_context(|| format!("no {id}: {told:#}"))?;
+        assert_eq!(finding["severity"], "ok", "{finding:#}");
+        ensure!(finding["title"].to_string().contains(says), "{finding:#}");
+    }
+    assert_eq!(ended.code(), 0, "{told:#}");
+    Ok(())
+}
+
+#[test]
+fn a_live_probe_of_kimi() -> Result<()> {
+    let steps = json!([Agent::Kimi.write("probe.txt", "probe\n"), {"message": "Done."}]);
+    assert_probed(&agents::Stage::playing(Agent::Kimi, &steps)?.sandbox, "kimi")
+}
+
+#[test]
+fn a_live_probe_of_opencode() -> Result<()> {
+    let steps = json!([Agent::Opencode.write("probe.txt", "probe\n"), {"message": "Done."}]);
+    assert_probed(&agents::Stage::playing(Agent::Opencode, &steps)?.sandbox, "opencode")
+}
+
+#[test]
+fn a_live_probe_of_agy() -> Result<()> {
+    let sandbox = agy::sandbox(pactify_tests::agy::VERSION)?;
+    // It looks around as well: without a tool there would be no proof that its hook ran.
+    let steps = "{\"run\": \"ls\"}\n{\"write\": [\"probe.txt\", \"probe\\n\"]}\n{\"say\": \"Done.\"}\n";
+    fs::write(sandbox.root().join("agy/agy.steps"), steps)?;
+    assert_probed(&sandbox, "agy")
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fs;
 use anyhow::Result;
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, use_scripted_agent};
+use pactify_tests::outside;
 use pactify_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
 
@@ -43,7 +44,7 @@ fn a_job_beyond_its_tokens_is_ended_and_takes_no_further_turn() -> Result<()> {
     assert_eq!(editor.event(&job, "deadlinePassed")?["deadline"], "tokens");
 
     // A turn that was completed all the same keeps its outcome; but there is no next one.
-    let steps = json!([write("b.txt", "b\n"), completed(900), completed(1001), {"exit": 0}]);
+    let steps = json!([write("b.txt", "b\n"), {"say": "Done."}, completed(900), completed(1001), {"exit": 0}]);
     let job = editor.delegate(&brief(&steps), &json!({}))?;
     let status = editor.until(&job, "finished")?;
     assert_eq!(status["outcome"], "succeeded", "{status:#}");
@@ -55,6 +56,76 @@ fn a_job_beyond_its_tokens_is_ended_and_takes_no_further_turn() -> Result<()> {
     let job = editor.delegate(&brief(&json!([write("d.txt", "d\n")])), &json!({}))?;
     let status = editor.until(&job, "finished")?;
     assert_eq!((&status["outcome"], &status["notices"]), (&json!("succeeded"), &json!([])), "150 are few: {status:#}");
+    Ok(())
+}
+
+#[test]
+fn a_job_that_costs_more_than_it_may_is_ended_and_takes_no_further_turn() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    limit(&sandbox, "[limits]", "[limits]\nmax-cost = 0.5")?;
+    let file = sandbox.config_home().join("pactify/config.toml");
+    let program = outside::program("scripted-agent")?.display().to_string();
+    let agent = format!("[harnesses.mine]\ncommand = {program:?}\nargs = [\"acp\"]\nprotocol = \"acp\"\n");
+    fs::write(&file, format!("{agent}{}", fs::read_to_string(&file)?))?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    // What the session cost so far, in all.
+    let cost = |amount: f64| {
+        json!({"acp": {"update": {"sessionUpdate": "usage_update", "used": 1, "size": 9,
+            "cost": {"amount": amount, "currency": "USD"}}}})
+    };
+    let delegate = |editor: &mut Editor, steps: Value| editor.delegate(&brief(&steps), &json!({"harness": "mine"}));
+
+    let job = delegate(&mut editor, json!([write("a.txt", "a\n"), cost(0.4), cost(0.6), "hang"]))?;
+    let status = editor.until(&job, "finished")?;
+    let ended = (&status["outcome"], &status["error"]["code"], &status["changes"]["files"]);
+    assert_eq!(ended, (&json!("overLimit"), &json!("overLimit"), &json!(1)), "{status:#}");
+    assert!(status["error"]["message"].to_string().contains("max-cost"), "{status:#}");
+    assert_eq!(editor.event(&job, "deadlinePassed")?["deadline"], "cost");
+
+    // Over all its turns: 0.4 of the first, and what the second adds.
+    let job = delegate(&mut editor, json!([write("b.txt", "b\n"), cost(0.4), {"say": "Done."}]))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["outcome"], &status["usage"]["cost"]), (&json!("succeeded"), &json!(0.4)), "{status:#}");
+    let more = brief(&json!([write("c.txt", "c\n"), cost(0.7), "hang"]));
+    editor.run("resume", &json!({"jobId": job, "message": more}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["attempt"], &status["outcome"]), (&json!(2), &json!("overLimit")), "{status:#}");
+    editor.run("resume", &json!({"jobId": job, "message": more}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["attempt"], &status["error"]["code"]), (&json!(3), &json!("overLimit")), "{status:#}");
+    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?.to_string();
+    assert_eq!(events.matches("\"launched\"").count(), 2, "the third is not begun: {events}");
+    Ok(())
+}
+
+#[test]
+fn no_turn_begins_where_too_little_room_would_remain() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let steps = brief(&json!([write("a.txt", "a\n"), {"say": "Done."}]));
+    let job = editor.delegate(&steps, &json!({}))?;
+    assert_eq!(editor.until(&job, "finished")?["outcome"], "succeeded");
+    limit(&sandbox, "free-bytes = 1", "free-bytes = 1000000000000000000")?;
+    // A new tree, a tree that is there, and a checkout.
+    editor.run("resume", &json!({"jobId": job, "message": steps}))?;
+    let new = editor.delegate(&steps, &json!({}))?;
+    let beside = editor.delegate(&steps, &json!({"access": "readOnly", "inPlace": true}))?;
+    for (job, attempt) in [(&job, 2), (&new, 1), (&beside, 1)] {
+        let status = editor.until(job, "finished")?;
+        let told = (&status["attempt"], &status["outcome"], &status["error"]["code"]);
+        assert_eq!(told, (&json!(attempt), &json!("failed"), &json!("noSpace")), "{status:#}");
+        assert!(status["error"]["next"].to_string().contains("free-bytes"), "{status:#}");
+    }
+    // With room again, the job goes on.
+    limit(&sandbox, "free-bytes = 1000000000000000000", "free-bytes = 1")?;
+    editor.run("resume", &json!({"jobId": job, "message": steps}))?;
+    assert_eq!(editor.until(&job, "finished")?["outcome"], "succeeded");
     Ok(())
 }
 

@@ -135,7 +135,7 @@ local M = {}
 --- Argument of `pactify.delegate`.
 ---@class pactify.DelegateParams
 ---@field brief pactify.BriefSource The task: a text, or a document to read it from.
----@field harness? string The harness; the configured default when absent.
+---@field harness? string The harness; when absent the configured default, else the first that is found.
 ---@field access? pactify.Access Whether it may change files; the configured default when absent.
 ---@field base? pactify.BaseKind What the job's tree starts as; the configured default when absent.
 ---@field repository? string A `file:` URI in the repository: the only workspace folder when absent.

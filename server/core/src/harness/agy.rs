@@ -11,8 +11,8 @@ mod settings;
 mod verdict;
 
 use super::{
-    Driver, Harness, HarnessName, HarnessSettings, Launch, LinkKind, LoginPlace, Plan, PlannedFile, PlannedLink,
-    Request, SeenLogins, Stdin, UserConfig, VendorKeys,
+    Driver, Harness, HarnessName, HarnessSettings, Instructions, Launch, LinkKind, LoginPlace, Plan, PlannedFile,
+    PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -97,8 +97,8 @@ impl Harness for Agy {
         &["antigravity-cli/conversations"]
     }
 
-    fn repository_instructions(&self) -> &'static [&'static str] {
-        &["GEMINI.md", ".agents"]
+    fn repository_instructions(&self, _version: Option<&str>) -> Instructions {
+        Instructions::Read(&["GEMINI.md", ".agents"])
     }
 
     fn user_config(&self, access: Access) -> UserConfig {

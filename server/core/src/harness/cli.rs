@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::own::OwnHarness;
 use super::own::template::{Placeholder, Template};
-use super::{Driver, Harness, HarnessName, Launch, Plan, Request, Stdin, UserConfig};
+use super::{Driver, Harness, HarnessName, Instructions, Launch, Plan, Request, Stdin, UserConfig};
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
 
@@ -167,6 +167,10 @@ impl Harness for Cli {
             Some(_) => &[Access::Write, Access::ReadOnly],
             None => &[Access::Write],
         }
+    }
+
+    fn repository_instructions(&self, _version: Option<&str>) -> Instructions {
+        Instructions::COMMON
     }
 
     fn user_config(&self, _access: Access) -> UserConfig {

@@ -12,8 +12,8 @@ mod stderr;
 use std::time::Duration;
 
 use super::{
-    Confined, Driver, Harness, HarnessName, HarnessSettings, Launch, LinkKind, LoginPlace, PersonFiles, Plan,
-    PlannedFile, PlannedLink, Preflight, Request, Resume, SeenLogins, Stdin, UserConfig, VendorKeys,
+    Confined, Driver, Harness, HarnessName, HarnessSettings, Instructions, Launch, LinkKind, LoginPlace, PersonFiles,
+    Plan, PlannedFile, PlannedLink, Preflight, Request, Resume, SeenLogins, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::job::event::ExitRecord;
@@ -99,9 +99,9 @@ impl Harness for Codex {
         Some(HOME_FOLDER)
     }
 
-    fn repository_instructions(&self) -> &'static [&'static str] {
+    fn repository_instructions(&self, _version: Option<&str>) -> Instructions {
         // In a project that is called untrusted, nothing else of it is read: neither settings nor `AGENTS.md`.
-        &[".agents/skills", ".codex/skills"]
+        Instructions::Read(&[".agents/skills", ".codex/skills"])
     }
 
     fn login_probe(&self) -> Option<&'static [&'static str]> {

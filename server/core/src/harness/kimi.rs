@@ -9,8 +9,8 @@ mod records;
 
 use super::acp::AcpDriver;
 use super::{
-    Driver, Harness, HarnessName, HarnessSettings, Interpreter, Launch, LinkKind, LoginPlace, PersonFiles, Plan,
-    PlannedFile, PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
+    Driver, Harness, HarnessName, HarnessSettings, Instructions, Interpreter, Launch, LinkKind, LoginPlace,
+    PersonFiles, Plan, PlannedFile, PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -116,8 +116,14 @@ impl Harness for Kimi {
         &["kimi/config.toml", "kimi/mcp.json"]
     }
 
-    fn repository_instructions(&self) -> &'static [&'static str] {
-        &["AGENTS.md", ".kimi-code/AGENTS.md", ".kimi-code/agents", ".kimi-code/skills", ".agents/skills"]
+    fn repository_instructions(&self, _version: Option<&str>) -> Instructions {
+        Instructions::Read(&[
+            "AGENTS.md",
+            ".kimi-code/AGENTS.md",
+            ".kimi-code/agents",
+            ".kimi-code/skills",
+            ".agents/skills",
+        ])
     }
 
     fn login_places(&self) -> &'static [LoginPlace] {

@@ -12,8 +12,8 @@ mod second;
 
 use super::acp::{AcpDriver, Dialect};
 use super::{
-    Driver, Harness, HarnessName, HarnessSettings, KeptLogin, Launch, LinkKind, LoginPlace, PersonFiles, Places, Plan,
-    PlannedFile, PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
+    Driver, Harness, HarnessName, HarnessSettings, Instructions, KeptLogin, Launch, LinkKind, LoginPlace, PersonFiles,
+    Places, Plan, PlannedFile, PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -134,6 +134,11 @@ impl Harness for Opencode {
 
     fn vendor_keys(&self) -> VendorKeys {
         VendorKeys::Every
+    }
+
+    fn repository_instructions(&self, version: Option<&str>) -> Instructions {
+        // The switches by which version 1 is kept from them may mean nothing to version 2.
+        if second::is_meant(version) { second::INSTRUCTIONS } else { Instructions::Read(&[]) }
     }
 
     fn modes_of(&self, version: Option<&str>) -> &'static [Access] {

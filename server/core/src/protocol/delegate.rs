@@ -13,7 +13,7 @@ wire! {
     pub struct DelegateParams {
         /// The task: a text, or a document to read it from.
         pub brief: BriefSource,
-        /// The harness; the configured default when absent.
+        /// The harness; when absent the configured default, else the first that is found.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub harness: Option<String>,
         /// Whether it may change files; the configured default when absent.

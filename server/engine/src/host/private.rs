@@ -5,7 +5,7 @@
 use std::io;
 use std::path::Path;
 
-use pactify_core::harness::{Harness, PersonFile, registry};
+use pactify_core::harness::{Harness, Instructions, PersonFile, registry};
 use pactify_core::{AbsPath, Failure, FailureCode};
 
 use super::Host;
@@ -79,15 +79,20 @@ fn unlink(home: &AbsPath, name: &str) -> Result<(), DiskError> {
     }
 }
 
-/// What the harness will take for instructions in this tree, in one sentence.
-pub(super) fn instructions(harness: &dyn Harness, tree: &AbsPath) -> Option<String> {
+/// What a harness of this version will take for instructions in this tree, or may, in one sentence.
+pub(super) fn instructions(harness: &dyn Harness, version: Option<&str>, tree: &AbsPath) -> Option<String> {
+    let of_harness = harness.repository_instructions(version);
+    let (Instructions::Read(names) | Instructions::MayRead(names)) = of_harness;
     let is_there = |name: &&&str| tree.as_path().join(Path::new(name)).symlink_metadata().is_ok();
-    let found: Vec<&str> = harness.repository_instructions().iter().filter(is_there).copied().collect();
+    let found: Vec<&str> = names.iter().filter(is_there).copied().collect();
     if found.is_empty() {
         return None;
     }
-    let harness = harness.name();
-    Some(format!("the repository brings instructions that {harness} follows: {}", found.join(", ")))
+    let (harness, found) = (harness.name(), found.join(", "));
+    Some(match of_harness {
+        Instructions::Read(_) => format!("the repository brings instructions that {harness} follows: {found}"),
+        Instructions::MayRead(_) => format!("the repository brings instructions that {harness} may read: {found}"),
+    })
 }
 
 #[cfg(test)]
@@ -95,7 +100,9 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
+    use pactify_core::config::Settings;
     use pactify_core::harness::kimi::Kimi;
+    use pactify_core::harness::opencode::Opencode;
 
     use super::*;
     use crate::env::Directories;
@@ -154,10 +161,20 @@ mod tests {
     #[test]
     fn instructions_of_a_repository_are_named() {
         let (_tree, tree) = root();
-        assert_eq!(instructions(&Kimi, &tree), None);
+        assert_eq!(instructions(&Kimi, None, &tree), None);
         fs::write(tree.join("AGENTS.md").as_path(), "").unwrap();
         fs::create_dir_all(tree.join(".kimi-code").join("agents").as_path()).unwrap();
-        let told = instructions(&Kimi, &tree).unwrap();
+        let told = instructions(&Kimi, None, &tree).unwrap();
         assert!(told.ends_with("kimi follows: AGENTS.md, .kimi-code/agents"), "{told}");
+        assert_eq!(instructions(&Opencode, Some("1.18.33"), &tree), None, "it is kept from them");
+        let told = instructions(&Opencode, Some("2.0.26"), &tree).unwrap();
+        assert!(told.ends_with("opencode may read: AGENTS.md"), "{told}");
+        for protocol in ["cli", "acp"] {
+            let text = format!("[harnesses.mine]\ncommand = \"mine\"\nprotocol = {protocol:?}\n");
+            let known = Settings::parse(&text).unwrap().known_harnesses();
+            let (mine, _) = known.last().unwrap();
+            let told = instructions(&**mine, None, &tree).unwrap();
+            assert!(told.ends_with("mine may read: AGENTS.md, .kimi-code"), "{told}");
+        }
     }
 }

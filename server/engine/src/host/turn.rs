@@ -107,8 +107,9 @@ pub(super) async fn unmake(host: &mut Host) -> Result<(), HostError> {
 /// Makes ready a tree that an earlier turn worked in. What stands at its place may be anything by now: a link to the
 /// person's checkout must not become the place where a harness may write.
 async fn take_up(host: &mut Host, tree: TreeRecord) -> Result<Result<TreeRecord, Failure>, HostError> {
-    let (home, job) = (host.home(), host.dir().clone());
+    let (home, job, free) = (host.home(), host.dir().clone(), host.settings().free_bytes);
     host.away(move || -> Result<_, Failure> {
+        space::require(job.path(), free)?;
         capture::open_recorded(&tree).map_err(|error| error.into_failure(Stage::Prepare))?;
         Trash::open(&home)?.take(&job.tmp())?;
         job.dir().create_dir("tmp")?;
@@ -250,7 +251,8 @@ fn tell(host: &mut Host, harness: &dyn Harness, request: &Request<'_>) -> Result
         Ok(own) => own.map(|text| ("userConfig", text)),
         Err(failure) => return Ok(Err(failure)),
     };
-    let brought = private::instructions(harness, &request.places.tree).map(|text| ("repositoryInstructions", text));
+    let brought = private::instructions(harness, request.version, &request.places.tree)
+        .map(|text| ("repositoryInstructions", text));
     for (id, text) in [unknown, own, brought].into_iter().flatten() {
         host.record(Known::Notice { id: id.to_owned(), text })?;
     }

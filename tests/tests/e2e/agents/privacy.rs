@@ -92,10 +92,27 @@ fn talks_only_to_its_provider(agent: Agent) -> Result<()> {
     stage.configure(&urls, Some(&wrapper.display().to_string()))?;
     let repository = stage.repository()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
-    let job = stage.delegate(&mut editor, "Add a file.", json!({}))?;
-    let status = finished(&mut editor, &job)?;
+    each_kind_talks_only_to(stage.provider.port(), &noted, &mut editor, agent.name())
+}
+
+/// A job that writes, its resume, and one that only reads: whom each of them talks to.
+fn each_kind_talks_only_to(port: u16, noted: &Path, editor: &mut Editor, harness: &str) -> Result<()> {
+    let writes = editor.delegate("Add a file.", &json!({"harness": harness}))?;
+    let status = finished(editor, &writes)?;
     assert_eq!(status["outcome"], "succeeded", "{status:#}");
-    assert_talks_only_to(stage.provider.port(), &noted)
+    assert_talks_only_to(port, noted)?;
+
+    fs::write(noted, "")?;
+    editor.run("resume", &json!({"jobId": writes, "message": "Go on."}))?;
+    let status = finished(editor, &writes)?;
+    assert_eq!((&status["outcome"], &status["attempt"]), (&json!("succeeded"), &json!(2)), "{status:#}");
+    assert_talks_only_to(port, noted)?;
+
+    fs::write(noted, "")?;
+    let reads = editor.delegate("Look around.", &json!({"harness": harness, "access": "readOnly"}))?;
+    let status = finished(editor, &reads)?;
+    assert_eq!(status["outcome"], "succeeded", "{status:#}");
+    assert_talks_only_to(port, noted)
 }
 
 #[test]
@@ -125,8 +142,5 @@ fn codex_talks_only_to_its_provider() -> Result<()> {
     let repository = sandbox.repository("one")?;
     repository.fill()?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
-    let job = editor.delegate("Add a file.", &json!({}))?;
-    let status = finished(&mut editor, &job)?;
-    assert_eq!(status["outcome"], "succeeded", "{status:#}");
-    assert_talks_only_to(provider.port(), &noted)
+    each_kind_talks_only_to(provider.port(), &noted, &mut editor, "codex")
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::own::OwnHarness;
 use super::super::own::template::{Placeholder, Template};
-use super::super::{Driver, Harness, HarnessName, Launch, Plan, Request, Stdin, UserConfig};
+use super::super::{Driver, Harness, HarnessName, Instructions, Launch, Plan, Request, Stdin, UserConfig};
 use super::{AcpDriver, Plain};
 use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
 use crate::{AbsPath, Failure, FailureCode};
@@ -114,6 +114,10 @@ impl Harness for OwnAgent {
 
     fn modes(&self) -> &'static [Access] {
         if self.protocol.only_looks() { &[Access::Write, Access::ReadOnly] } else { &[Access::Write] }
+    }
+
+    fn repository_instructions(&self, _version: Option<&str>) -> Instructions {
+        Instructions::COMMON
     }
 
     fn user_config(&self, _access: Access) -> UserConfig {

@@ -10,7 +10,7 @@
 use serde_json::{Value, json};
 
 use super::super::acp::Dialect;
-use super::super::{KeptLogin, Launch, PlannedFile, Request, Stdin};
+use super::super::{Instructions, KeptLogin, Launch, PlannedFile, Request, Stdin};
 use super::{CONFIG, TESTED_VERSION, USER, config, utf8};
 use crate::job::access::Access;
 use crate::permission::Policy;
@@ -52,6 +52,17 @@ const PERMISSIONS: &[(&str, &str)] = &[
     ("doom_loop", "deny"),
     ("question", "deny"),
 ];
+
+/// What version 1 reads of a repository unless it is kept from it.
+pub(super) const INSTRUCTIONS: Instructions = Instructions::MayRead(&[
+    "AGENTS.md",
+    "CLAUDE.md",
+    "opencode.json",
+    "opencode.jsonc",
+    ".opencode",
+    ".agents/skills",
+    ".claude/skills",
+]);
 
 /// Whether a program of this version is of this kind.
 pub(super) fn is_meant(version: Option<&str>) -> bool {
