@@ -153,12 +153,12 @@ export class Actions {
     if (text === undefined || text.trim() === "") return;
     const params = { jobId: id, message: before + text };
     const moved = await approving(this.server, () => this.server.request("pactify/job/resume", params));
-    if (moved !== undefined) this.delegation.follow(id);
+    if (moved) this.delegation.follow(id);
   }
 
   private async discard(job: JobSummary): Promise<void> {
-    const detail = "Its tree and its result are removed. This can't be undone.";
-    if (!(await say.warn(`Discard what “${job.title}” did?`, ["Discard"], [detail]))) return;
+    const lost = ["Its tree and its result go for good.", ...((await this.jobs.get(job.id)).onlyInTree ?? [])];
+    if (!(await say.warn(`Discard what “${job.title}” did?`, ["Discard"], lost))) return;
     await this.server.request("pactify/job/discard", { jobId: job.id });
     await this.moved(job);
   }

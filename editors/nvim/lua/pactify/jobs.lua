@@ -64,11 +64,12 @@ local function answer(job)
 end
 
 local function discard(job)
-  local function go()
-    client.request(request.discard, { jobId = job.id }, function() ui.say(('discarded "%s"'):format(job.title)) end)
-  end
-  local question = ('Discard what "%s" did? Its tree and its result are removed.'):format(job.title)
-  ui.choose(question, { { 'Discard it', go }, { 'Keep it' } })
+  local function done() ui.say(('discarded "%s"'):format(job.title)) end
+  local function go() client.request(request.discard, { jobId = job.id }, done) end
+  client.request(request.status, { jobId = job.id }, function(status)
+    local lost = table.concat({ 'Its tree and its result are removed.', unpack(status.job.onlyInTree or {}) }, ' ')
+    ui.choose(('Discard what "%s" did? %s'):format(job.title, lost), { { 'Discard it', go }, { 'Keep it' } })
+  end)
 end
 
 local function retry(job)
@@ -179,9 +180,8 @@ function M.act(action, id, rest)
   client.request(request.status, M.here(action.all), function(list)
     local fitting = vim.tbl_filter(action.fits, list.jobs)
     if #fitting == 0 then return ui.say(('no job to %s here; :Pactify jobs shows them'):format(action.name)) end
-    ui.select(('Pactify %s: '):format(action.name), fitting, line, function(job)
-      if job then action.run(job, rest) end
-    end)
+    local function go(job) return job and action.run(job, rest) end
+    ui.select(('Pactify %s: '):format(action.name), fitting, line, go)
   end)
 end
 

@@ -68,7 +68,8 @@ pub(super) fn secret_in(settings: &toml::Table, is_secret: &dyn Fn(&[&str], &str
 pub(super) fn names_a_secret(key: &str) -> bool {
     let key: String = key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     let endings = ["key", "token", "secret", "password", "passphrase", "authorization"];
-    !key.starts_with("env") && endings.iter().any(|end| key.ends_with(end))
+    // codex's name for a variable.
+    key != "envkey" && endings.iter().any(|end| key.ends_with(end))
 }
 
 impl fmt::Debug for HarnessSettings {

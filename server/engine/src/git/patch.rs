@@ -16,7 +16,15 @@ const BEGIN: &[u8] = b"diff --git ";
 
 /// A patch, in its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Patch(Vec<String>);
+pub struct Patch(Vec<Part>);
+
+/// What it has of one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// Nothing, because a content of it is too large to be held here: its header.
+    TooLarge(String),
+}
 
 impl Patch {
     /// What git wrote, with `read` to get at contents by their ids.
@@ -25,25 +33,22 @@ impl Patch {
         mut read: impl FnMut(&ObjectId) -> Result<Vec<u8>, GitError>,
     ) -> Result<Self, GitError> {
         let parts = parts(raw).into_iter().map(|part| match std::str::from_utf8(part) {
-            Ok(text) => Ok(text.to_owned()),
-            Err(_) => binary(part, &mut read),
+            Ok(text) => Ok(Part::Text(text.to_owned())),
+            Err(_) => match binary(part, &mut read) {
+                Err(GitError::ObjectTooLarge { .. }) => Ok(Part::TooLarge(header(part))),
+                made => made.map(Part::Text),
+            },
         });
         Ok(Self(parts.collect::<Result<_, _>>()?))
-    }
-
-    /// All of it.
-    pub fn whole(self) -> String {
-        self.0.concat()
     }
 
     /// The parts that fit into so many bytes together, and the paths of those that do not.
     pub fn within(self, limit: usize) -> (String, Vec<String>) {
         let (mut text, mut left_out) = (String::new(), Vec::new());
         for part in self.0 {
-            if text.len() + part.len() <= limit {
-                text.push_str(&part);
-            } else {
-                left_out.push(path(&part));
+            match part {
+                Part::Text(part) if part.len() <= limit - text.len() => text.push_str(&part),
+                Part::Text(part) | Part::TooLarge(part) => left_out.push(path(&part)),
             }
         }
         (text, left_out)
@@ -62,6 +67,10 @@ fn parts(raw: &[u8]) -> Vec<&[u8]> {
     let starts: Vec<usize> = starts.filter_map(|(at, begins)| begins.then_some(at)).collect();
     let ends = starts.iter().skip(1).copied().chain([raw.len()]);
     starts.iter().zip(ends).map(|(start, end)| &raw[*start..end]).collect()
+}
+
+fn header(part: &[u8]) -> String {
+    String::from_utf8_lossy(part.split(|byte| *byte == b'\n').next().unwrap_or_default()).into_owned()
 }
 
 /// The path of a part as git shows it. Both sides have the same: there are no renames.
@@ -160,6 +169,19 @@ mod tests {
         let (fits, left_out) = patch.clone().within(80);
         assert_eq!(fits, [part("one", "+1\n"), part("three", "+3\n")].concat());
         assert_eq!(left_out, ["a/two words"]);
-        assert_eq!(patch.whole(), raw);
+        assert_eq!(patch.within(usize::MAX), (raw, vec![]));
+    }
+
+    #[test]
+    fn a_content_that_is_too_large_is_missing_alone() {
+        let (old, new) = ("1".repeat(40), "2".repeat(40));
+        let raw = [
+            b"diff --git a/one b/one\n+1\n".to_vec(),
+            format!("diff --git a/log b/log\nindex {old}..{new} 100644\n--- a/log\n").into_bytes(),
+            b"-\xe9\n".to_vec(),
+        ];
+        let too_large = |object: &ObjectId| GitError::ObjectTooLarge { object: object.clone(), size: 9, limit: 1 };
+        let patch = Patch::of(&raw.concat(), |object| Err(too_large(object))).unwrap();
+        assert_eq!(patch.within(usize::MAX), ("diff --git a/one b/one\n+1\n".to_owned(), vec!["a/log".to_owned()]));
     }
 }

@@ -69,7 +69,11 @@ impl Jobs {
         }
         let JobSpec { harness, settings, access, .. } = journal.spec();
         if let Some(harness) = registry::find(harness, settings) {
-            harness.check_settings(settings, *access)?;
+            // Those of the job's record: what the configuration says now is a new job's.
+            harness.check_settings(settings, *access).map_err(|mut failure| {
+                failure.next = format!("{}; then retry the job", failure.next);
+                failure
+            })?;
         }
         let last = journal.state().last;
         let lock = journal.into_lock();

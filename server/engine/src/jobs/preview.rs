@@ -72,18 +72,19 @@ impl Jobs {
             PreviewFormat::Patch => {
                 let (patch, left_out) = self.patch_of(&result, only.as_ref())?.within(MAX_PATCH);
                 truncated |= !left_out.is_empty();
-                Some((patch, left_out_of_patch(&left_out)))
+                let why = format!("the patch is over {} MiB", MAX_PATCH >> 20);
+                Some((patch, lacks(&why, &left_out, "`pactify sub diff` prints all of it")))
             }
             PreviewFormat::Summary | PreviewFormat::Hunks => None,
         };
-        let (patch, lacks) = patch.unzip();
+        let (patch, lacking) = patch.unzip();
         let told = CutOff::of(self.store()).told(&job, &result.spec.repository);
         Ok(Preview {
             job_id: job.to_string(),
             change_set: result.set.id.to_string(),
             totals: result.totals,
             files,
-            notes: told.into_iter().chain(lacks.flatten()).chain(result.set.notes.iter().map(note)).collect(),
+            notes: told.into_iter().chain(lacking.flatten()).chain(result.set.notes.iter().map(note)).collect(),
             outside: result.outside.clone(),
             next: page.next,
             patch,
@@ -91,13 +92,17 @@ impl Jobs {
         })
     }
 
-    /// The whole patch, however long: for whoever writes it to a file. Of one path only, if one is named.
-    pub fn patch(&self, job: &JobId, only: Option<PathName>) -> Result<String, Failure> {
+    /// The whole patch, however long, for whoever writes it to a file, and a sentence on what it had to leave out. Of one
+    /// path only, if one is named.
+    pub fn patch(&self, job: &JobId, only: Option<PathName>) -> Result<(String, Option<String>), Failure> {
         let only = only.map(|name| repo_path(name.path, name.path_bytes)).transpose()?;
         let result = self.result(job)?;
         match &only {
             Some(only) if !result.set.changes.iter().any(|change| change.path == *only) => Err(unchanged(only)),
-            only => Ok(self.patch_of(&result, only.as_ref())?.whole()),
+            only => {
+                let (patch, left_out) = self.patch_of(&result, only.as_ref())?.within(usize::MAX);
+                Ok((patch, lacks("contents are too large", &left_out, "`pactify sub export --branch` has all of it")))
+            }
         }
     }
 
@@ -214,16 +219,13 @@ impl Jobs {
     }
 }
 
-/// What a preview says of the files that its patch lacks.
-fn left_out_of_patch(paths: &[String]) -> Option<String> {
+/// What is said of the files that a patch lacks; nothing if it has all.
+fn lacks(why: &str, paths: &[String], next: &str) -> Option<String> {
     const NAMED: usize = 5;
     let named: Vec<_> = paths.iter().take(NAMED).map(String::as_str).collect();
     let more = paths.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!paths.is_empty()).then(|| {
-        let (limit, named) = (MAX_PATCH >> 20, named.join(", "));
-        format!("the patch is over {limit} MiB and lacks {named}{more}; `pactify sub diff` prints all of it")
-    })
+    (!paths.is_empty()).then(|| format!("{why}: it lacks {}{more}; {next}", named.join(", ")))
 }
 
 fn no_result(job: &JobId, seen: SeenState, is_to_capture: bool) -> Failure {

@@ -24,11 +24,14 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
         let job = self.job.find(terminal)?;
-        let before = terminal.jobs.status(&job)?.summary.state;
+        let before = terminal.jobs.status(&job)?;
         let moved = terminal.jobs.cancel(&job)?;
+        let now = terminal.jobs.status(&job)?;
         if self.json {
             terminal.output.json(&moved);
-        } else if before == SeenState::Finished {
+        } else if before.summary.changes.is_none() && now.summary.changes.is_some() {
+            terminal.output.text(&format!("captured what {job} left in its tree"));
+        } else if before.summary.state == SeenState::Finished {
             terminal.output.note(&format!("{job} had ended before"));
         } else {
             terminal.output.text(&format!("cancelled {job}"));

@@ -64,7 +64,7 @@ impl Args {
         match format {
             PreviewFormat::Hunks if self.json => output.json(&preview),
             PreviewFormat::Hunks => preview.files.iter().for_each(|file| print_hunks(output, file)),
-            PreviewFormat::Summary | PreviewFormat::Patch => print_summary(output, &preview),
+            _ => print_summary(output, &preview),
         }
         if preview.truncated {
             output.note(
@@ -187,10 +187,10 @@ fn print_hunks(output: &Output, file: &FileChange) {
 /// All of the patch: it may become a file.
 fn print_patch(terminal: &Terminal, job: &JobId, path: Option<PathName>) -> Ended {
     let output = &terminal.output;
-    let patch = terminal.jobs.patch(job, path.clone())?;
+    let (patch, lacks) = terminal.jobs.patch(job, path.clone())?;
     if !output.is_terminal() {
         output.exact(&patch);
-        return Ok(DONE);
+        return incomplete(lacks);
     }
     let preview = whole(terminal, job, path, PreviewFormat::Summary, false)?;
     for line in patch.lines() {
@@ -207,5 +207,17 @@ fn print_patch(terminal: &Terminal, job: &JobId, path: Option<PathName>) -> Ende
         output.note(&format!("note: {note}"));
     }
     tell_outside(output, &preview);
-    Ok(DONE)
+    incomplete(lacks)
+}
+
+/// How a command ends that printed a patch: badly, where that is not all of it.
+pub(super) fn incomplete(lacks: Option<String>) -> Ended {
+    match lacks {
+        None => Ok(DONE),
+        Some(lacks) => Err(Failure::new(
+            FailureCode::InvalidParams,
+            format!("the patch is not complete: {lacks}"),
+            "export the result as a branch, or apply it",
+        )),
+    }
 }

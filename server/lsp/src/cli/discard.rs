@@ -40,7 +40,7 @@ impl Args {
         };
         if let Some(question) = question.filter(|_| !self.yes) {
             detail.only_in_tree.iter().for_each(|lost| output.note(&format!("goes for good: {lost}")));
-            let next = "look at the diff, then pass --yes";
+            let next = "look at the diff, or at the tree (`pactify sub show` says where), then pass --yes";
             if !output.confirm(&question, "give the changes up", "nothing was discarded", next)? {
                 return Ok(FailureCode::WrongState.exit_code());
             }

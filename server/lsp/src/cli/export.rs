@@ -2,6 +2,7 @@
 
 use pactify_core::protocol::{ExportForm, ExportParams};
 
+use super::diff::incomplete;
 use super::target::JobName;
 use super::{DONE, Ended, Terminal};
 
@@ -32,8 +33,9 @@ impl Args {
             Some(name) => (ExportForm::Branch, name),
         };
         if let (ExportForm::Patch, false) = (form, self.json) {
-            terminal.output.exact(&terminal.jobs.patch(&job, None)?);
-            return Ok(DONE);
+            let (patch, lacks) = terminal.jobs.patch(&job, None)?;
+            terminal.output.exact(&patch);
+            return incomplete(lacks);
         }
         let exported = terminal.jobs.export(&ExportParams { job_id: job.to_string(), form, name })?;
         if self.json {
