@@ -127,7 +127,7 @@ fn a_patch_is_taken_by_git_apply() {
     let preview = landed.jobs().preview(&serde_json::from_value(params).unwrap()).unwrap();
     assert!(!preview.truncated);
     let patch = preview.patch.unwrap();
-    assert_eq!((patch, None), landed.jobs().patch(landed.job.places.job(), None).unwrap());
+    assert_eq!((patch.clone(), None), landed.jobs().patch(landed.job.places.job(), None).unwrap());
     fs::write(fixture.root.join("patch"), patch).unwrap();
     let patch = fixture.root.join("patch");
     fixture.plain(&fixture.repo, &["apply", "--index", patch.to_str().unwrap()]);
