@@ -114,6 +114,8 @@ export function hands(page) {
   const row = (text) => page.locator(".sidebar .monaco-list-row", { hasText: text }).first();
   const pick = (text) => page.locator(".quick-input-list .monaco-list-row", { hasText: text }).first();
   const fill = (text) => page.locator(".quick-input-widget:visible input.input").fill(text);
+  /** What Enter takes: rows of before the text was filled in may still be there. */
+  const first = (text) => page.locator(".quick-input-list .monaco-list-row.focused", { hasText: text });
   return {
     row,
     pick,
@@ -124,13 +126,13 @@ export function hands(page) {
     command: async (name) => {
       await page.keyboard.press("F1");
       await fill(`>Pactify: ${name}`);
-      await pick(`Pactify: ${name}`).waitFor();
+      await first(`Pactify: ${name}`).waitFor();
       await page.keyboard.press("Enter");
     },
     open: async (name) => {
       await page.keyboard.press("Control+p");
       await fill(name);
-      await pick(name).waitFor();
+      await first(name).waitFor();
       await page.keyboard.press("Enter");
       await page.locator(".tab.active", { hasText: name }).waitFor();
     },

@@ -59,6 +59,7 @@ await withVsCode({
       await page.locator(".editor-instance .focused").first().waitFor();
       await page.keyboard.press("Control+a");
       await page.keyboard.press("Delete");
+      await page.waitForFunction(() => document.querySelector(".editor-instance .view-lines").textContent.length < 2);
       await page.evaluate(watch);
       for (let key = 1; key <= KEYS; key += 1) {
         await page.keyboard.press("abcdefghij"[key % 10]);
