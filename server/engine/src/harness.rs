@@ -170,7 +170,8 @@ pub fn run_confined(
 /// Where the person keeps this harness's own state.
 pub fn person_state(env: &Env, harness: &dyn Harness) -> Option<AbsPath> {
     let chosen = harness.home_variable().and_then(|name| AbsPath::new(env.variable(name)?).ok());
-    chosen.or_else(|| Some(env.directories().home().join(harness.home_folder()?)))
+    let below = |folder: &str| folder.split('/').fold(env.directories().home().clone(), |path, name| path.join(name));
+    chosen.or_else(|| harness.home_folder().map(below))
 }
 
 /// How a program is asked something.
@@ -236,4 +237,35 @@ fn not_found(env: &Env, harness: &dyn Harness) -> Failure {
             harness.name()
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use pactify_core::harness::registry;
+
+    use super::*;
+    use crate::env::Directories;
+
+    #[test]
+    fn every_harness_has_its_state_where_its_makers_put_it() {
+        let home = AbsPath::new("/home/me").unwrap();
+        let env = Env::from_values(BTreeMap::new(), Directories::under(&home));
+        let states = registry::all().into_iter().filter_map(|harness| {
+            let state = person_state(&env, &*harness)?;
+            Some(format!("{} {state}", harness.name()))
+        });
+        let mut states: Vec<String> = states.collect();
+        states.sort_unstable();
+        assert_eq!(
+            states,
+            [
+                "agy /home/me/.gemini",
+                "codex /home/me/.codex",
+                "kimi /home/me/.kimi-code",
+                "opencode /home/me/.local/share"
+            ]
+        );
+    }
 }

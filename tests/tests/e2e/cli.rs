@@ -68,6 +68,7 @@ fn exit_codes_tell_how_it_ended() -> Result<()> {
     let cases = [
         (json!([{"say": "nothing to do"}]), &["run"][..], 6),
         (json!([{"fail": "no"}]), &["run"], 1),
+        (json!([{"fail": "unexpected status 401 Unauthorized: Missing bearer or basic authentication"}]), &["run"], 4),
         (json!(["ignoreSandbox", write("a.txt", "a\n")]), &["run", "--read-only"], 7),
         (json!(["hang"]), &["run", "--timeout", "1s"], 8),
         (json!([]), &["run", "nobody-has-this"], 4),

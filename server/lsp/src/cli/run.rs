@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pactify_core::job::access::Access;
+use pactify_core::job::outcome::Outcome;
 use pactify_core::job::{BaseKind, Isolation};
 use pactify_core::permission::Policy;
 use pactify_core::protocol::words::ending;
@@ -146,8 +147,13 @@ fn tell_end(terminal: &Terminal, detail: JobDetail, json: bool) -> u8 {
     if summary.changes.is_some_and(|totals| totals.files > 0) {
         output.note(&format!("  pactify sub diff {0}\n  pactify sub apply {0}", summary.id));
     }
-    // A job that is lost for good has no outcome.
-    let code = summary.outcome.map_or(1, pactify_core::job::outcome::Outcome::exit_code);
+    let code = match (summary.outcome, &detail.error) {
+        // Why it failed says more than that it did.
+        (Some(Outcome::Failed), Some(error)) => error.code.exit_code(),
+        (Some(outcome), _) => outcome.exit_code(),
+        // One that is lost for good.
+        (None, _) => 1,
+    };
     match final_message {
         _ if json => output.json(&JobStatus { job: detail }),
         Some(message) => output.text(message.trim_end()),
