@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use pactify_tests::agent::{Step, prompt};
 use pactify_tests::editor::uri;
 use pactify_tests::sandbox::Repository;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::json;
 
 use super::pipe::Piped;
@@ -41,7 +42,7 @@ pub(super) fn all(bench: &Bench, filter: &str) -> anyhow::Result<Vec<Figure>> {
     for name in NAMES.into_iter().filter(|name| name.contains(filter)) {
         figures.push(match name {
             "start" => starts(bench, &small)?,
-            "status" => answers(bench, &small)?,
+            "status" => on_one_processor(|| answers(bench, &small))?,
             "memory" => memory(bench, &small)?,
             _ => delegations(bench, &small, &repository(bench, "large", LARGE)?)?,
         });
@@ -73,6 +74,18 @@ fn starts(bench: &Bench, repository: &Repository<'_>) -> anyhow::Result<Figure> 
         theirs: median(theirs),
         bar: Some(0.5),
     })
+}
+
+/// Keeps what is started from here on, and us, on one processor: otherwise a wake-up that crosses to an idle one, which takes
+/// several times as long as an answer, falls on whom the scheduler likes.
+fn on_one_processor<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let before = sched_getaffinity(None)?;
+    let mut one = CpuSet::new();
+    one.set((0..CpuSet::MAX_CPU).find(|cpu| before.is_set(*cpu)).context("there is no processor")?);
+    sched_setaffinity(None, &one)?;
+    let done = work();
+    sched_setaffinity(None, &before)?;
+    done
 }
 
 /// `pactify.status` of one finished job.
