@@ -76,8 +76,8 @@ fn starts(bench: &Bench, repository: &Repository<'_>) -> anyhow::Result<Figure> 
     })
 }
 
-/// Keeps what is started from here on, and us, on one processor: otherwise a wake-up that crosses to an idle one, which takes
-/// several times as long as an answer, falls on whom the scheduler likes.
+/// Keeps what is started from here on, and us, on one processor: otherwise a wake-up that crosses to an idle one, which
+/// takes several times as long as an answer, falls on whom the scheduler likes.
 fn on_one_processor<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     let before = sched_getaffinity(None)?;
     let mut one = CpuSet::new();
