@@ -7,6 +7,7 @@
 //! Layout (directories 0700, files 0600): `format`, `jobs/<id>/`, and made when first needed, one directory per
 //! [`Area`]. `logs/` is [`crate::log`]'s, `briefs/` the terminal program's.
 
+mod area;
 mod draft;
 mod error;
 mod list;
@@ -44,7 +45,7 @@ pub struct Store {
 }
 
 /// The directories beside the jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Area {
     /// Directories on their way out, renamed here first.
     Trash,
@@ -75,6 +76,7 @@ struct Shared {
     home: Dir,
     jobs: Dir,
     snapshots: Mutex<snapshot::Cache>,
+    found: Mutex<area::Found>,
     journals_read: AtomicU64,
 }
 
@@ -87,7 +89,13 @@ impl Store {
         let home = open_home(home)?;
         check_format(&home)?;
         let jobs = home.ensure_dir(JOBS)?;
-        let shared = Shared { home, jobs, snapshots: Mutex::default(), journals_read: AtomicU64::new(0) };
+        let shared = Shared {
+            home,
+            jobs,
+            snapshots: Mutex::default(),
+            found: Mutex::default(),
+            journals_read: AtomicU64::new(0),
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 

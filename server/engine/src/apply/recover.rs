@@ -157,9 +157,9 @@ pub(super) fn recover_with(lock: &RepositoryLock, disk: Disk) -> Result<Vec<Reco
 /// # Errors
 /// When the store is out of reach.
 pub fn interrupted(store: &Store) -> Result<Vec<ApplyId>, ApplyError> {
-    let names = store.area(Area::Applies)?.names().map_err(StoreError::from)?;
+    let names = store.names_in(Area::Applies, Progress::Intent.extension())?;
     let mut found = Vec::new();
-    for name in names {
+    for name in names.iter() {
         let stem = name.strip_suffix(Progress::Intent.extension()).and_then(|stem| stem.strip_suffix('.'));
         let Some(apply) = stem.and_then(|stem| stem.parse::<Transaction>().ok()).map(|it| it.apply().clone()) else {
             continue;
@@ -169,7 +169,7 @@ pub fn interrupted(store: &Store) -> Result<Vec<ApplyId>, ApplyError> {
         let goes_on = match &lock {
             Some(Err(ApplyError::Busy { .. })) => true,
             // It may have ended since its name was read.
-            Some(Ok(_)) => store.area(Area::Applies)?.lookup(&name).map_err(StoreError::from)?.is_none(),
+            Some(Ok(_)) => store.area(Area::Applies)?.lookup(name).map_err(StoreError::from)?.is_none(),
             Some(Err(_)) | None => false,
         };
         if !goes_on {
