@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, Stat};
+use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{Area, Store, StoreError};
-use crate::disk::FileId;
+use crate::disk::{DiskError, FileId};
 
 /// How many seconds old a directory's last change must be for its time to tell the next one from it. FAT's clock ticks
 /// every two seconds, others much faster.
@@ -32,20 +33,22 @@ impl Store {
     pub fn names_in(&self, area: Area, extension: &'static str) -> Result<Arc<[String]>, StoreError> {
         // In this order: what changes after the listing has a later time than the one that is believed.
         let now = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
-        let stat = rustix::fs::statat(&self.shared.home, area.name(), AtFlags::SYMLINK_NOFOLLOW).ok();
-        let stamp = stat.as_ref().map(Stamp::of);
-        if let Some(stamp) = stamp
-            && let Some((then, names)) = self.found().get(&(area, extension))
+        let home = &self.shared.home;
+        let stamp = match rustix::fs::statat(home, area.name(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Stamp::of(&stat),
+            Err(Errno::NOENT) => return Ok(Arc::default()),
+            Err(errno) => return Err(DiskError::io(home.path().join(area.name()), "look at", errno).into()),
+        };
+        if let Some((then, names)) = self.found().get(&(area, extension))
             && *then == stamp
         {
             return Ok(Arc::clone(names));
         }
         let ends = |name: &String| name.strip_suffix(extension).is_some_and(|stem| stem.ends_with('.'));
         let names: Arc<[String]> = self.area(area)?.names()?.into_iter().filter(ends).collect();
-        match stamp.filter(|stamp| stamp.is_settled(now)) {
-            Some(stamp) => self.found().insert((area, extension), (stamp, Arc::clone(&names))),
-            None => self.found().remove(&(area, extension)),
-        };
+        if stamp.is_settled(now) {
+            self.found().insert((area, extension), (stamp, Arc::clone(&names)));
+        }
         Ok(names)
     }
 
@@ -79,8 +82,14 @@ mod tests {
     #[test]
     fn an_area_is_listed_anew_only_when_it_changed() {
         let home = Home::new();
-        let area = home.store.area(Area::Applies).unwrap();
         let names = || home.store.names_in(Area::Applies, "intent").unwrap();
+        assert!(names().is_empty());
+        assert_eq!(
+            home.store.shared.home.lookup(Area::Applies.name()).unwrap().map(|_| ()),
+            None,
+            "looking makes nothing"
+        );
+        let area = home.store.area(Area::Applies).unwrap();
         area.write_new("one.intent", b"").unwrap();
         area.write_new("two.done", b"").unwrap();
         area.write_new("intent", b"").unwrap();
