@@ -156,15 +156,15 @@ pub(in super::super) fn of_sentence(agent: &str, log_in: &str, said: &str) -> Fa
     Failure::new(rule.code, format!("{}: {said}", rule.what), next)
 }
 
-/// A number is only a status when no digit touches it.
+/// A number is only a status when it stands by itself: an id or an address may hold any.
 fn contains(text: &str, needle: &str) -> bool {
     if !needle.bytes().all(|b| b.is_ascii_digit()) {
         return text.contains(needle);
     }
     text.match_indices(needle).any(|(at, _)| {
-        let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+        let goes_on = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
         let bytes = text.as_bytes();
-        !digit(at.checked_sub(1).and_then(|before| bytes.get(before))) && !digit(bytes.get(at + needle.len()))
+        !goes_on(at.checked_sub(1).and_then(|before| bytes.get(before))) && !goes_on(bytes.get(at + needle.len()))
     })
 }
 
@@ -313,6 +313,7 @@ mod tests {
             ),
             (Stage::Prompt, error(-32603, "HTTP 503", Value::Null), C::ProviderUnreachable, "in trouble"),
             (Stage::Prompt, error(-32603, "it took 1500 steps", Value::Null), C::HarnessFailed, "1500 steps"),
+            (Stage::Prompt, error(-32603, "broken, request id req_a429f", Value::Null), C::HarnessFailed, "req_a429f"),
             (Stage::Prompt, error(-32603, "", Value::Null), C::HarnessFailed, "no reason"),
             (Stage::Load, error(-32602, "Unknown sessionId", Value::Null), C::WrongState, "Unknown sessionId"),
             (Stage::Initialize, error(-32601, "nope", Value::Null), C::HarnessIncompatible, "nope"),
