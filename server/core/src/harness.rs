@@ -10,6 +10,7 @@ pub mod acp;
 pub mod agy;
 pub mod cli;
 pub mod codex;
+mod failure;
 mod files;
 mod instructions;
 mod interpreter;

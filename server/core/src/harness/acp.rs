@@ -8,7 +8,7 @@
 
 mod ask;
 mod driver;
-pub(super) mod failure;
+mod failure;
 mod own;
 mod repeats;
 mod session;
@@ -118,11 +118,6 @@ pub enum Finding {
     GiveUp(Failure),
     /// The tokens of this attempt, by its own records.
     Usage(Usage),
-}
-
-/// What an agent's sentence about its provider means.
-pub(super) fn provider_failure(agent: &str, log_in: &str, said: &str) -> Failure {
-    failure::of_sentence(agent, log_in, &super::notices::one_line(said))
 }
 
 /// An agent without quirks.

@@ -186,7 +186,7 @@ fn a_session_is_kept_where_it_can_go_on_and_a_replaced_one_is_told() {
     let other = Asked { session: Some("s1"), ..Asked::of(JSONL) };
     let lines = format!("{lines}\n{{\"role\":\"assistant\",\"content\":\"Done.\"}}");
     let (_, conclusion) = other.run(Access::Write, &lines, ExitRecord::Code(0));
-    assert_eq!(word(&conclusion.verdict), "mine did not go on with its session, but opened another one");
+    assert_eq!(word(&conclusion.verdict), "mine did not go on with the job's session, but opened another one");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::super::failure::{Speaker, session_lost};
 use super::super::notices::Notices;
 use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, Evidence, FileAnswer, Request, Step};
@@ -144,9 +145,10 @@ impl AcpDriver {
         let result = match result {
             Ok(result) => result,
             Err(error) => {
+                let log_in = self.dialect.log_in();
+                let speaker = Speaker { agent: self.dialect.agent(), log_in: &log_in };
                 let known = self.dialect.failure(stage, &error);
-                let agent = self.dialect.agent();
-                let failure = known.unwrap_or_else(|| failure::of_error(agent, &self.dialect.log_in(), stage, &error));
+                let failure = known.unwrap_or_else(|| failure::of_error(speaker, stage, &error));
                 return self.fail(failure);
             }
         };
@@ -178,7 +180,7 @@ impl AcpDriver {
         let place = json!({"cwd": self.plan.tree, "mcpServers": []});
         let Some(session) = self.plan.resume.clone() else { return self.ask(Stage::Open, "session/new", &place) };
         let Some(method) = self.requests.agent.method_to_resume() else {
-            let failure = failure::session_lost(self.dialect.agent(), "it keeps none");
+            let failure = session_lost(self.dialect.agent(), "it keeps none");
             return self.fail(failure);
         };
         let params = json!({"sessionId": session, "cwd": self.plan.tree, "mcpServers": []});

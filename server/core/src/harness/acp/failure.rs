@@ -1,10 +1,11 @@
 //! What an agent's refusals and endings mean: one stable code, its own sentence, one next step.
 //!
 //! The protocol has one number that means something everywhere (−32000: log in); for the rest there are only the agent's
-//! words, which mostly quote the provider. An unknown sentence still becomes a failure, with a general code.
+//! words, which mostly quote the provider ([`failure`]).
 
 use serde_json::Value;
 
+use super::super::failure::{self, Speaker};
 use super::super::notices::one_line;
 use super::wire::RpcError;
 use crate::job::event::ExitRecord;
@@ -32,140 +33,24 @@ pub enum Stage {
     Prompt,
 }
 
-/// If the sentence contains one of `needles` (in lower case), it means this.
-struct Rule {
-    needles: &'static [&'static str],
-    code: FailureCode,
-    what: &'static str,
-    next: &'static str,
-}
-
-const fn rule(needles: &'static [&'static str], code: FailureCode, what: &'static str, next: &'static str) -> Rule {
-    Rule { needles, code, what, next }
-}
-
-/// The step that depends on the agent.
-const LOG_IN: &str = "";
-const LATER: &str = "wait a little, then `pactify sub resume` or `retry` the job";
-
-/// What agents quote of their providers, first match wins.
-const PROVIDER: &[Rule] = &[
-    rule(
-        &["insufficient_quota", "quota exceeded", "exceeded your current quota", "usage limit", "billing", "402"],
-        C::QuotaExceeded,
-        "the provider's quota is used up",
-        "wait until it is renewed, or see to the plan and billing; then retry the job",
-    ),
-    rule(
-        &["429", "rate limit", "rate_limit", "too many requests"],
-        C::QuotaExceeded,
-        "the provider limits the rate of requests",
-        LATER,
-    ),
-    rule(
-        &[
-            "401",
-            "unauthorized",
-            "authentication",
-            "invalid api key",
-            "incorrect api key",
-            "invalid_api_key",
-            "not logged in",
-        ],
-        C::LoginRequired,
-        "the provider did not accept the login",
-        LOG_IN,
-    ),
-    rule(
-        &["context length", "context_length", "context window", "prompt is too long"],
-        C::ProviderRefused,
-        "the task outgrew the model's context",
-        "start a new job with a smaller task; a resumed session would meet the same limit",
-    ),
-    rule(
-        &["403", "forbidden", "permission_error"],
-        C::ProviderRefused,
-        "the provider refused the request",
-        "see to the account's permissions and region",
-    ),
-    rule(
-        &["404", "model_not_found", "model not found", "unknown model"],
-        C::ProviderRefused,
-        "the provider knows no such thing",
-        "choose another model: the job's own, or `model` of the harness in the configuration",
-    ),
-    rule(
-        &[
-            "econnrefused",
-            "connection refused",
-            "unable to connect",
-            "enotfound",
-            "fetch failed",
-            "connection error",
-            "dns",
-        ],
-        C::ProviderUnreachable,
-        "the agent could not reach its provider",
-        "check the network, a proxy and the provider's address, then retry the job",
-    ),
-    rule(
-        &["500", "502", "503", "504", "529", "overloaded", "internal server error", "timed out", "timeout"],
-        C::ProviderUnreachable,
-        "the provider is in trouble",
-        LATER,
-    ),
-    rule(
-        &["json parsing failed", "end of json", "parse", "unexpected token", "400", "bad request"],
-        C::ProviderRefused,
-        "the provider's answer could not be understood",
-        "see that the provider speaks what the agent expects, then retry the job",
-    ),
-];
-
 /// The failure behind a refusal.
-pub(super) fn of_error(agent: &str, log_in: &str, stage: Stage, error: &RpcError) -> Failure {
+pub(super) fn of_error(speaker: Speaker<'_>, stage: Stage, error: &RpcError) -> Failure {
+    let Speaker { agent, log_in } = speaker;
     let said = sentence(error);
     if error.code == AUTH_REQUIRED {
         return Failure::new(C::LoginRequired, format!("{agent} asks for a login: {said}"), log_in);
     }
     match stage {
         Stage::Initialize => incompatible(agent, &format!("it refused to begin: {said}")),
-        Stage::Load => session_lost(agent, &said),
+        Stage::Load => failure::session_lost(agent, &said),
         Stage::Choose => Failure::new(
             C::InvalidConfig,
             format!("{agent} does not take the mode or model it was asked for: {said}"),
             "correct it in the job, or in the harness's section of the configuration",
         ),
         Stage::Authenticate => Failure::new(C::LoginRequired, format!("{agent} could not log in: {said}"), log_in),
-        Stage::Open | Stage::Prompt => of_sentence(agent, log_in, &said),
+        Stage::Open | Stage::Prompt => failure::of_sentence(speaker, &said),
     }
-}
-
-/// The failure behind an agent's sentence about its turn.
-pub(in super::super) fn of_sentence(agent: &str, log_in: &str, said: &str) -> Failure {
-    let lower = said.to_lowercase();
-    let found = PROVIDER.iter().find(|rule| rule.needles.iter().any(|needle| contains(&lower, needle)));
-    let Some(rule) = found else {
-        return Failure::new(
-            C::HarnessFailed,
-            format!("{agent}'s turn failed: {said}"),
-            "see what it objects to, then retry the job",
-        );
-    };
-    let next = if rule.next == LOG_IN { log_in } else { rule.next };
-    Failure::new(rule.code, format!("{}: {said}", rule.what), next)
-}
-
-/// A number is only a status when it stands by itself: an id or an address may hold any.
-fn contains(text: &str, needle: &str) -> bool {
-    if !needle.bytes().all(|b| b.is_ascii_digit()) {
-        return text.contains(needle);
-    }
-    text.match_indices(needle).any(|(at, _)| {
-        let goes_on = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-        let bytes = text.as_bytes();
-        !goes_on(at.checked_sub(1).and_then(|before| bytes.get(before))) && !goes_on(bytes.get(at + needle.len()))
-    })
 }
 
 /// The agent's own words for a refusal: the data's, where the message is but the number's name.
@@ -182,15 +67,6 @@ pub(super) fn incompatible(agent: &str, how: &str) -> Failure {
         C::HarnessIncompatible,
         format!("{agent} does not speak version 1 of the Agent Client Protocol as pactify does: {how}"),
         "see that the command is the agent's ACP mode, and that agent and pactify are new enough",
-    )
-}
-
-/// The session to go on with is not there, or is another one.
-pub(super) fn session_lost(agent: &str, how: &str) -> Failure {
-    Failure::new(
-        C::WrongState,
-        format!("{agent} cannot go on with the job's session: {how}"),
-        "`pactify sub retry` the job: it starts anew, with the same brief",
     )
 }
 
@@ -246,11 +122,7 @@ pub(super) fn refused(agent: &str, refused: u32, granted: u32) -> Failure {
 
 /// What it wanted to do last it was not let do, and nothing after that went well.
 pub(super) fn stopped(agent: &str) -> Failure {
-    Failure::new(
-        C::HarnessFailed,
-        format!("{agent} completed its turn after a permission was refused, and nothing it tried then succeeded"),
-        "see what it did with `pactify sub diff`, which can be applied; resume the job with a message, or retry it",
-    )
+    failure::refused(agent, "a permission was refused, and nothing it tried then succeeded")
 }
 
 /// A turn that brings nothing new.
@@ -264,21 +136,16 @@ pub(super) fn endless(agent: &str) -> Failure {
 
 /// A process that ended badly: before its answer, or after it.
 pub(super) fn of_exit(agent: &str, exit: ExitRecord, had_answered: bool, stderr: &str) -> Failure {
-    let ended = match exit {
-        ExitRecord::Code(code) => format!("ended with exit code {code}"),
-        ExitRecord::Signal(signal) => format!("was ended by signal {signal}"),
-    };
+    let ended = failure::ended(exit);
+    if had_answered {
+        return failure::late_exit(agent, &ended, stderr);
+    }
     let unknown = ["unknown option", "unknown argument", "unexpected argument", "unrecognized"];
-    if !had_answered && unknown.iter().any(|words| stderr.to_lowercase().contains(words)) {
+    if unknown.iter().any(|words| stderr.to_lowercase().contains(words)) {
         return incompatible(agent, &format!("it {ended}, as it does not know how it was started: {stderr}"));
     }
-    let (message, next) = if had_answered {
-        let next = "see what it left with `pactify sub diff`; retry the job if that is not all";
-        (format!("{agent} completed its turn, then {ended}"), next)
-    } else {
-        let next = "run its command in a terminal to see what is wrong with it, then retry the job";
-        (format!("{agent} {ended} before its turn was complete"), next)
-    };
+    let message = format!("{agent} {ended} before its turn was complete");
+    let next = "run its command in a terminal to see what is wrong with it, then retry the job";
     Failure::new(C::HarnessFailed, message, next).quoting(stderr)
 }
 
@@ -311,15 +178,12 @@ mod tests {
                 C::QuotaExceeded,
                 "429 slow",
             ),
-            (Stage::Prompt, error(-32603, "HTTP 503", Value::Null), C::ProviderUnreachable, "in trouble"),
-            (Stage::Prompt, error(-32603, "it took 1500 steps", Value::Null), C::HarnessFailed, "1500 steps"),
-            (Stage::Prompt, error(-32603, "broken, request id req_a429f", Value::Null), C::HarnessFailed, "req_a429f"),
             (Stage::Prompt, error(-32603, "", Value::Null), C::HarnessFailed, "no reason"),
             (Stage::Load, error(-32602, "Unknown sessionId", Value::Null), C::WrongState, "Unknown sessionId"),
             (Stage::Initialize, error(-32601, "nope", Value::Null), C::HarnessIncompatible, "nope"),
             (Stage::Choose, error(-32602, "no such mode", Value::Null), C::InvalidConfig, "no such mode"),
         ] {
-            let failure = of_error("agent", "log in", stage, &error);
+            let failure = of_error(Speaker { agent: "agent", log_in: "log in" }, stage, &error);
             assert_eq!(failure.code, expected, "{error:?}");
             assert!(failure.message.contains(says), "{error:?}: {}", failure.message);
             assert!(!failure.next.is_empty());

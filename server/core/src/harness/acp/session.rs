@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::failure::session_lost;
 use super::failure;
 use super::wire::{self, list, text};
 use crate::{Failure, FailureCode, display};
@@ -74,7 +75,7 @@ impl Opened {
         let named = text(result, "sessionId");
         let session = match asked {
             Some(asked) if named.is_empty() || named == asked => asked,
-            Some(_) => return Err(failure::session_lost(agent, "it opened another one instead")),
+            Some(_) => return Err(session_lost(agent, "it opened another one instead")),
             None if is_session(named) => named,
             None => return Err(failure::incompatible(agent, "it named no session that could be gone on with")),
         };

@@ -3,7 +3,7 @@
 //! Neither is worth much alone. Publicly reported: exit 0 with an error, and after work that was done; SUCCESS after a
 //! time-out, after a refused tool, after background tasks were killed, and with an old quota error for an answer.
 
-use super::super::acp::failure::of_sentence;
+use super::super::failure::{MALFORMED, Meaning, Next, PROVIDER, Rule, Speaker, ended, find, rule};
 use super::super::notices::one_line;
 use super::super::tail::Tail;
 use crate::job::access::Access;
@@ -100,21 +100,36 @@ pub(super) fn of(turn: &Turn<'_>) -> Verdict {
 
 const RETRY: &str = "see what it said with `pactify sub events`, then retry the job";
 
+const SPEAKER: Speaker<'_> = Speaker {
+    agent: "agy",
+    log_in: "log in by running `agy` in a terminal, or set GEMINI_API_KEY; then retry the job",
+};
+
+/// agy's own sentences.
+const OWN: &[Rule] = &[
+    rule(
+        &["log in", "sign in", "unauthenticated", "invalid_grant", "api key"],
+        C::LoginRequired,
+        "{agent} is not logged in",
+        Next::LogIn,
+    ),
+    rule(
+        &["flag provided but not defined", "unknown flag", "flag needs an argument"],
+        C::HarnessIncompatible,
+        "{agent} does not know an argument",
+        Next::Do("run `agy update`, or use a newer pactify: its arguments have changed"),
+    ),
+];
+
 /// A failure in agy's own words, by what they are about.
 fn trouble(what: &str, said: &str) -> Failure {
-    const LOG_IN: &str = "log in by running `agy` in a terminal, or set GEMINI_API_KEY; then retry the job";
     let said = one_line(said);
-    let text = said.to_lowercase();
-    let about = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    let known = of_sentence("agy", LOG_IN, &said);
+    let known = || find(&[OWN, PROVIDER, MALFORMED], &said).map(|rule| rule.meaning(SPEAKER));
     let (code, next) = if is_quota(&said) {
-        (C::QuotaExceeded, "wait until it is renewed, then retry the job; a resumed conversation may repeat the error")
-    } else if about(&["log in", "sign in", "unauthenticated", "invalid_grant", "api key"]) {
-        (C::LoginRequired, LOG_IN)
-    } else if about(&["flag provided but not defined", "unknown flag", "flag needs an argument"]) {
-        (C::HarnessIncompatible, "run `agy update`, or use a newer pactify: its arguments have changed")
+        let next = "wait until it is renewed, then retry the job; a resumed conversation may repeat the error";
+        (C::QuotaExceeded, next.to_owned())
     } else {
-        (known.code, if known.code == C::HarnessFailed { RETRY } else { known.next.as_str() })
+        known().map_or((C::HarnessFailed, RETRY.to_owned()), |Meaning { code, next, .. }| (code, next))
     };
     Failure::new(code, if said.is_empty() { what.to_owned() } else { format!("{what}: {said}") }, next)
 }
@@ -123,11 +138,4 @@ fn is_quota(text: &str) -> bool {
     let text = text.to_lowercase();
     text.contains("resource_exhausted")
         || text.contains("quota") && (text.contains("reset") || text.contains("exceeded"))
-}
-
-fn ended(exit: ExitRecord) -> String {
-    match exit {
-        ExitRecord::Code(code) => format!("ended with exit code {code}"),
-        ExitRecord::Signal(signal) => format!("was ended by signal {signal}"),
-    }
 }

@@ -4,7 +4,7 @@
 //! ([`super::event`]); what is no such event is kept as chatter and is no answer. A turn is complete when the program
 //! exits with 0, said nothing to the contrary, and, where it may only look, answered something.
 
-use super::super::acp::failure::of_sentence;
+use super::super::failure::{MALFORMED, Meaning, PROVIDER, Speaker, ended, find, session_replaced};
 use super::super::notices::{Notices, cut, one_line};
 use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, HarnessName, Resume, Step};
@@ -175,21 +175,12 @@ impl CliDriver {
         if let Reading::Jsonl(told) = &self.reading
             && told.was_replaced
         {
-            return Verdict::Failed(Failure::new(
-                FailureCode::WrongState,
-                format!("{} did not go on with its session, but opened another one", self.name),
-                "`pactify sub retry` the job: it starts anew, with the same brief",
-            ));
+            return Verdict::Failed(session_replaced(&self.name));
         }
         match exit {
             ExitRecord::Code(0) if self.access == Access::ReadOnly && answer.is_none() => Verdict::Silent,
             ExitRecord::Code(0) => Verdict::Completed,
-            ExitRecord::Code(code) => Verdict::Failed(
-                self.failed(&format!("{} ended with exit code {code}", self.name), &self.stderr.quoted()),
-            ),
-            ExitRecord::Signal(signal) => Verdict::Failed(
-                self.failed(&format!("{} was ended by signal {signal}", self.name), &self.stderr.quoted()),
-            ),
+            _ => Verdict::Failed(self.failed(&format!("{} {}", self.name, ended(exit)), &self.stderr.quoted())),
         }
     }
 
@@ -205,12 +196,15 @@ impl CliDriver {
         }
         let log_in =
             format!("log in with {} itself, or let its key through with `environment`; then retry the job", self.name);
-        let known = of_sentence(&self.name, &log_in, said);
-        let next = match known.code {
-            FailureCode::HarnessFailed => "see what it said with `pactify sub events`, then retry the job".to_owned(),
-            _ => known.next,
+        let speaker = Speaker { agent: &self.name, log_in: &log_in };
+        let (code, next) = match find(&[PROVIDER, MALFORMED], said).map(|rule| rule.meaning(speaker)) {
+            Some(Meaning { code, next, .. }) => (code, next),
+            None => (
+                FailureCode::HarnessFailed,
+                "see what it said with `pactify sub events`, then retry the job".to_owned(),
+            ),
         };
-        Failure::new(known.code, format!("{what}: {said}"), next)
+        Failure::new(code, format!("{what}: {said}"), next)
     }
 }
 

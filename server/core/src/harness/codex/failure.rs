@@ -6,6 +6,7 @@
 
 use toml::Table;
 
+use super::super::failure::{self, ANEW, LATER, NETWORK, Next, PROVIDER, Rule, Speaker, find, rule};
 use super::super::notices::one_line;
 use super::super::tail::{QUOTED, quoted};
 use super::super::{Preflight, Request};
@@ -16,6 +17,8 @@ use crate::job::event::ExitRecord;
 use crate::{Failure, FailureCode};
 
 use FailureCode as C;
+
+const AGENT: &str = "codex";
 
 /// What the words of a failure depend on.
 #[derive(Clone, Debug, Default)]
@@ -37,133 +40,72 @@ impl Context {
     }
 }
 
-/// If the sentence contains one of `needles` (in lower case), it means this.
-struct Rule {
-    needles: &'static [&'static str],
-    code: FailureCode,
-    what: &'static str,
-    next: &'static str,
-}
-
-const fn rule(needles: &'static [&'static str], code: FailureCode, what: &'static str, next: &'static str) -> Rule {
-    Rule { needles, code, what, next }
-}
-
-/// Placeholder for the step that depends on where the key comes from.
-const LOG_IN: &str = "";
-const LATER: &str = "wait a little, then `pactify sub resume` or `retry` the job";
-const NETWORK: &str = "check the network, a proxy, and the provider's `base_url`, then retry the job";
-const MODEL: &str = "choose another model: the job's own, or `model` in [harnesses.codex] of the configuration";
-
-/// The messages of a turn, first match wins.
+/// The messages of a turn that codex has of its own, before those of every provider.
 const TURN: &[Rule] = &[
     rule(
-        &["refresh token", "could not be refreshed", "log out and sign in again", "status 401"],
+        &["refresh token", "could not be refreshed", "log out and sign in again"],
         C::LoginRequired,
-        "codex's provider did not accept the login",
-        LOG_IN,
-    ),
-    rule(
-        &["usage limit", "quota exceeded", "insufficient_quota"],
-        C::QuotaExceeded,
-        "the provider's quota is used up",
-        "wait until it is renewed, or see to the plan and billing; then retry the job",
-    ),
-    rule(
-        &["status: 429", "status 429", "rate limit"],
-        C::QuotaExceeded,
-        "the provider limits the rate of requests",
-        LATER,
-    ),
-    rule(
-        &["context window"],
-        C::ProviderRefused,
-        "the task outgrew the model's context",
-        "start a new job with a smaller task; a resumed session would meet the same limit",
+        "{agent}'s provider did not accept the login",
+        Next::LogIn,
     ),
     rule(
         &["incomplete response returned"],
         C::ProviderRefused,
         "the provider cut its answer off",
-        "retry with a smaller task, or raise the provider's output limit",
+        Next::Do("retry with a smaller task, or raise the provider's output limit"),
     ),
     rule(
-        &["status 403"],
-        C::ProviderRefused,
-        "the provider refused the request",
-        "see to the account's permissions and region",
-    ),
-    rule(
-        &["status 404", "model_not_found", "does not exist"],
-        C::ProviderRefused,
-        "the provider knows no such thing",
-        MODEL,
-    ),
-    rule(
-        &[
-            "connection failed",
-            "error sending request",
-            "waiting for network",
-            "failed to lookup address",
-            "dns error",
-            "failed to connect",
-        ],
+        &["idle timeout", "stream closed before"],
         C::ProviderUnreachable,
-        "codex could not reach its provider",
-        NETWORK,
+        "the provider's answer broke off",
+        Next::Do(NETWORK),
     ),
-    rule(&["idle timeout", "stream closed before"], C::ProviderUnreachable, "the provider's answer broke off", NETWORK),
+];
+
+/// And after them: what says less.
+const REST: &[Rule] = &[
+    rule(&["does not exist"], C::ProviderRefused, "the provider knows no such thing", Next::Model),
     rule(
-        &["high demand", "status 500", "status 502", "status 503", "status 504", "an error occurred while processing"],
+        &["high demand", "an error occurred while processing"],
         C::ProviderUnreachable,
         "the provider is in trouble",
-        LATER,
+        Next::Do(LATER),
     ),
     rule(
         &["unexpected status", "invalid_request_error", "unsupported_parameter", "stream disconnected"],
         C::ProviderRefused,
         "the provider refused the request",
-        "see what it objects to; a custom provider may not understand what codex sends",
+        Next::Do("see what it objects to; a custom provider may not understand what codex sends"),
     ),
 ];
 
 /// What is said on standard error by a run that never started, first match wins.
 const START: &[Rule] = &[
-    rule(
-        &["no rollout found"],
-        C::WrongState,
-        "codex no longer has the session",
-        "`pactify sub retry` the job: it starts anew, with the same brief",
-    ),
-    rule(
-        &["is archived"],
-        C::WrongState,
-        "the session is archived",
-        "`pactify sub retry` the job: it starts anew, with the same brief",
-    ),
+    rule(&["no rollout found"], C::WrongState, "codex no longer has the session", Next::Do(ANEW)),
+    rule(&["is archived"], C::WrongState, "the session is archived", Next::Do(ANEW)),
     rule(
         &["model provider `"],
         C::InvalidConfig,
         "`model_provider` names a provider that is not configured",
-        "add it below [harnesses.codex.config.model_providers] in pactify's configuration",
+        Next::Do("add it below [harnesses.codex.config.model_providers] in pactify's configuration"),
     ),
     rule(
         &["no space left on device"],
         C::NoSpace,
         "codex found no space on the disk",
-        "free some space, then retry the job",
+        Next::Do("free some space, then retry the job"),
     ),
     rule(
         &["not inside a trusted directory"],
         C::LaunchFailed,
         "codex does not see a git tree where the job works",
-        "retry the job; if it happens again, run `pactify sub doctor`",
+        Next::Do("retry the job; if it happens again, run `pactify sub doctor`"),
     ),
     rule(
         &["permission denied", "read-only file system", "no such file or directory", "error finding codex home"],
         C::LaunchFailed,
         "codex could not use the job's directories",
-        "see that PACTIFY_HOME is writable and not below a temporary directory, then retry the job",
+        Next::Do("see that PACTIFY_HOME is writable and not below a temporary directory, then retry the job"),
     ),
 ];
 
@@ -180,23 +122,19 @@ pub(super) fn of_turn(message: &str, context: &Context) -> Failure {
             format!("set {variable} where the editor or terminal that starts jobs can see it, then retry the job"),
         );
     }
-    let Some(rule) = find(TURN, message) else {
-        let code = if looks_like_an_answer(message) { C::ProviderRefused } else { C::HarnessFailed };
-        return Failure::new(
-            code,
-            format!("codex's turn failed: {said}"),
-            "see what it objects to, then retry the job",
-        );
-    };
-    let next = if rule.next == LOG_IN { log_in(context) } else { rule.next.to_owned() };
-    Failure::new(rule.code, format!("{}: {said}", rule.what), next)
+    let log_in = log_in(context);
+    match find(&[TURN, PROVIDER, REST], message) {
+        Some(rule) => rule.meaning(Speaker { agent: AGENT, log_in: &log_in }).failure(&said),
+        None => {
+            let code = if looks_like_an_answer(message) { C::ProviderRefused } else { C::HarnessFailed };
+            failure::turn_failed(code, AGENT, &said)
+        }
+    }
 }
 
 /// The failure of a run that said its turn was complete, and then did not end well.
 pub(super) fn of_late_exit(exit: ExitRecord, stderr: &str) -> Failure {
-    let next = "see what it left with `pactify sub diff`; retry the job if that is not all";
-    Failure::new(C::HarnessFailed, format!("codex completed its turn, then {}", ended(exit)), next)
-        .quoting(&quoted(stderr.lines()))
+    failure::late_exit(AGENT, &ended(exit), &quoted(stderr.lines()))
 }
 
 /// The failure of a run that ended without a verdict, as far as standard error tells.
@@ -204,11 +142,12 @@ pub(super) fn of_exit(exit: ExitRecord, stderr: &str, context: &Context) -> Fail
     if let Some(failure) = of_configuration(stderr, context).or_else(|| of_usage(exit, stderr, context)) {
         return failure;
     }
-    if let Some(rule) = find(START, stderr) {
-        let said = quoted(stderr.lines());
-        let session = context.session.as_deref().filter(|_| rule.code == C::WrongState);
-        let what = session.map_or(rule.what.to_owned(), |id| format!("{} {}", rule.what, display::headline(id, 60)));
-        return Failure::new(rule.code, format!("{what}: {said}"), rule.next);
+    if let Some(rule) = find(&[START], stderr) {
+        let mut meaning = rule.meaning(Speaker { agent: AGENT, log_in: &log_in(context) });
+        if let Some(id) = context.session.as_deref().filter(|_| meaning.code == C::WrongState) {
+            meaning.what = format!("{} {}", meaning.what, display::headline(id, 60));
+        }
+        return meaning.failure(&quoted(stderr.lines()));
     }
     let ended = format!("codex {} before its turn was complete", ended(exit));
     let next = "retry the job; `pactify sub doctor` checks codex itself";
@@ -218,8 +157,7 @@ pub(super) fn of_exit(exit: ExitRecord, stderr: &str, context: &Context) -> Fail
 fn ended(exit: ExitRecord) -> String {
     match exit {
         ExitRecord::Code(101) => "crashed (exit code 101)".to_owned(),
-        ExitRecord::Code(code) => format!("ended with exit code {code}"),
-        ExitRecord::Signal(signal) => format!("was ended by signal {signal}"),
+        other => failure::ended(other),
     }
 }
 
@@ -237,20 +175,12 @@ pub(super) fn of_preflight(
 
 /// It answered, but knew nothing of what the job had done and said before.
 pub(super) fn session_replaced() -> Failure {
-    Failure::new(
-        FailureCode::WrongState,
-        "codex did not go on with the job's session, but opened another one",
-        "`pactify sub retry` the job: it starts anew, with the same brief",
-    )
+    failure::session_replaced(AGENT)
 }
 
-/// The last edit or command of the turn was refused, and nothing after it went well: its closing words cannot be believed.
+/// The last edit or command of the turn was refused, and nothing after it went well.
 pub(super) fn refused(reason: &str) -> Failure {
-    Failure::new(
-        C::HarnessFailed,
-        format!("codex completed its turn after a step of its agent was refused: {}", one_line(reason)),
-        "see what it did with `pactify sub diff`, which can be applied; resume the job with a message, or retry it",
-    )
+    failure::refused(AGENT, &format!("a step of its agent was refused: {}", one_line(reason)))
 }
 
 /// There is no sandbox, and nothing may run without one.
@@ -304,11 +234,6 @@ fn log_in(context: &Context) -> String {
         }
         _ => "run `codex login` in a terminal, then retry the job".to_owned(),
     }
-}
-
-fn find(rules: &'static [Rule], text: &str) -> Option<&'static Rule> {
-    let text = text.to_lowercase();
-    rules.iter().find(|rule| rule.needles.iter().any(|needle| text.contains(needle)))
 }
 
 /// codex's own sentence: the message inside a raw JSON error if it is one; one line, neutral, bounded.

@@ -3,7 +3,9 @@
 //! A turn whose provider refused ends as `end_turn`, without a word; a question to the person comes as a permission. The
 //! verdict on a turn is therefore [`super::records`]'s: without them no turn of kimi's is believed.
 
-use super::super::acp::{self, Ask, Dialect, Finding};
+use super::super::acp::{Ask, Dialect, Finding};
+use super::super::failure::{self, Speaker};
+use super::super::notices::one_line;
 use super::super::{Evidence, Reading};
 use super::config::READING;
 use super::records::{self, Offered, Reader};
@@ -13,6 +15,7 @@ use crate::{Failure, FailureCode};
 
 const LOG_IN: &str = "run `kimi login` in a terminal, or see to the provider's key in kimi's own config.toml; then retry \
                       the job";
+const SPEAKER: Speaker<'_> = Speaker { agent: "kimi", log_in: LOG_IN };
 
 /// The longest `wire.jsonl` that is read, in bytes: the prompts and answers of all turns of a session are in it.
 const WIRE_MAX: u64 = 256 << 20;
@@ -54,7 +57,7 @@ impl Kimi {
         }
         let mut findings: Vec<Finding> = wire.usage.map(Finding::Usage).into_iter().collect();
         if let Some(error) = &wire.error {
-            findings.push(Finding::Contradiction(acp::provider_failure("kimi", LOG_IN, error)));
+            findings.push(Finding::Contradiction(failure::of_sentence(SPEAKER, &one_line(error))));
         }
         if wire.is_cut {
             findings.push(Finding::Contradiction(Failure::new(

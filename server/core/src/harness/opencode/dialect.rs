@@ -6,12 +6,15 @@
 
 use serde_json::Value;
 
-use super::super::acp::{self, Ask, Dialect, Finding, RpcError, Stage};
+use super::super::acp::{Ask, Dialect, Finding, RpcError, Stage};
+use super::super::failure::{self, Speaker};
+use super::super::notices::one_line;
 use super::TESTED_VERSION;
 use crate::job::access::Access;
 use crate::{Failure, FailureCode};
 
 const LOG_IN: &str = "run `opencode auth login` in a terminal, or set the provider's key; then retry the job";
+const SPEAKER: Speaker<'_> = Speaker { agent: "opencode", log_in: LOG_IN };
 
 /// Requests that failed in a row, before the job gives up: 2, 4 and 8 seconds lie between them.
 const REFUSED_MAX: u32 = 4;
@@ -41,7 +44,7 @@ impl Opencode {
     /// words without the status: words that say nothing are those of a provider in trouble.
     fn refusal(&self) -> Failure {
         let reason = self.reason.as_deref().unwrap_or_default();
-        let known = acp::provider_failure("opencode", LOG_IN, reason);
+        let known = failure::of_sentence(SPEAKER, &one_line(reason));
         if known.code != FailureCode::HarnessFailed {
             return known;
         }
@@ -86,7 +89,7 @@ impl Dialect for Opencode {
     fn failure(&self, stage: Stage, error: &RpcError) -> Option<Failure> {
         // The last reason in its log says more than a number.
         let reason = self.reason.as_deref().filter(|_| stage == Stage::Prompt && error.message.len() < 40)?;
-        Some(acp::provider_failure("opencode", LOG_IN, reason))
+        Some(failure::of_sentence(SPEAKER, &one_line(reason)))
     }
 
     fn exit_failure(&self, stderr: &str) -> Option<Failure> {
@@ -132,7 +135,7 @@ pub(super) fn refused_config(stderr: &str) -> Option<Failure> {
     let said = stderr.lines().find(|line| line.contains("onfig") && line.contains("invalid"))?;
     Some(Failure::new(
         FailureCode::InvalidConfig,
-        format!("opencode does not accept its configuration: {}", super::super::notices::one_line(said)),
+        format!("opencode does not accept its configuration: {}", one_line(said)),
         "correct [harnesses.opencode.config] in pactify's configuration; it is in opencode's own terms",
     ))
 }
@@ -140,7 +143,7 @@ pub(super) fn refused_config(stderr: &str) -> Option<Failure> {
 fn unquoted(text: &str) -> String {
     let text = text.trim();
     let inner = text.strip_prefix('"').and_then(|text| text.split('"').next()).unwrap_or(text);
-    super::super::notices::one_line(inner)
+    one_line(inner)
 }
 
 #[cfg(test)]
