@@ -1,6 +1,9 @@
 //! What a person set for one harness.
 //!
-//! Checked when the configuration is read ([`crate::config`]); what the table means is the harness's own affair.
+//! Checked when the configuration is read ([`crate::config`]); what the table means is the harness's own affair, and what
+//! may not stand in it [`bounds`] refuses.
+
+pub(crate) mod bounds;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -39,37 +42,6 @@ impl HarnessSettings {
             (None, None) => None,
         }
     }
-}
-
-/// Where the first text in `settings` is that `is_secret` takes for one, given the names that lead to it.
-pub(super) fn secret_in(settings: &toml::Table, is_secret: &dyn Fn(&[&str], &str) -> bool) -> Option<String> {
-    fn find<'s>(path: &mut Vec<&'s str>, value: &'s toml::Value, is_secret: &dyn Fn(&[&str], &str) -> bool) -> bool {
-        match value {
-            toml::Value::String(text) => is_secret(path, text),
-            toml::Value::Array(values) => values.iter().any(|value| find(path, value, is_secret)),
-            toml::Value::Table(below) => below.iter().any(|(key, value)| {
-                path.push(key);
-                let found = find(path, value, is_secret);
-                if !found {
-                    path.pop();
-                }
-                found
-            }),
-            _ => false,
-        }
-    }
-    settings.iter().find_map(|(key, value)| {
-        let mut path = vec![key.as_str()];
-        find(&mut path, value, is_secret).then(|| path.join("."))
-    })
-}
-
-/// Whether what stands under this name is what one logs in with, and not the name of a variable that is.
-pub(super) fn names_a_secret(key: &str) -> bool {
-    let key: String = key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-    let endings = ["key", "token", "secret", "password", "passphrase", "authorization"];
-    // codex's name for a variable.
-    key != "envkey" && endings.iter().any(|end| key.ends_with(end))
 }
 
 impl fmt::Debug for HarnessSettings {

@@ -105,6 +105,8 @@ fn settings_that_would_break_a_promise_are_refused_by_name() {
         ("model_providers.x.experimental_bearer_token = \"t\"", "model_providers.x.experimental_bearer_token"),
         ("model_providers.x.http_headers.Authorization = \"t\"", "model_providers.x.http_headers.Authorization"),
         ("model_providers.x.http_headers.x-api-key = \"t\"", "model_providers.x.http_headers.x-api-key"),
+        ("model_providers.x.http_headers.Cookie = \"t\"", "model_providers.x.http_headers.Cookie"),
+        ("model_providers.x.http_headers.X-Team = \"t\"", "model_providers.x.http_headers.X-Team"),
         ("model_providers.x.query_params.key = \"t\"", "model_providers.x.query_params.key"),
         ("shell_environment_policy.set.NPM_TOKEN = \"t\"", "shell_environment_policy.set.NPM_TOKEN"),
     ];
@@ -149,6 +151,8 @@ fn a_locked_key_may_repeat_what_is_planned_or_tighten_it() {
         // Names of variables are no secrets.
         "model_providers.x = { env_key = \"K\", env_http_headers = { Authorization = \"A\" } }",
         "mcp_servers.x = { command = \"x\", bearer_token_env_var = \"T\" }",
+        // Nor is what a program is.
+        "model_providers.x.http_headers = { HTTP-Referer = \"https://x\", User-Agent = \"x\" }",
     ] {
         let asked = Asked::configured(&format!("[harnesses.codex.config]\n{setting}"));
         assert_eq!(Codex.check_settings(&asked.settings, Access::Write), Ok(()), "{setting}");
@@ -185,7 +189,7 @@ fn names_that_could_be_flags_are_refused() {
 
 #[test]
 fn neither_settings_nor_brief_are_shown_in_debug_output() {
-    let asked = Asked::configured("[harnesses.codex.config]\nmodel_providers.x.http_headers.X-Tag = \"canary-7\"");
+    let asked = Asked::configured("[harnesses.codex.config]\nmodel_providers.x.http_headers.X-Title = \"canary-7\"");
     let launch = launch(&asked, Access::Write).unwrap();
     assert!(launch.files[0].contents.contains("canary-7"));
     for shown in [format!("{launch:?}"), format!("{:?}", asked.settings)] {

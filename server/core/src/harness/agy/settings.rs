@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use toml::Table;
 
-use super::super::settings::{names_a_secret, secret_in};
+use super::super::settings::bounds::{Bounds, On, lock};
+use crate::Failure;
 use crate::job::access::Access;
-use crate::{Failure, FailureCode};
 
 /// What a read-only job's agent may read files with; a permission of agy's, not a tool.
 const READING: &str = "read_file(*)";
@@ -13,26 +13,25 @@ const READING: &str = "read_file(*)";
 /// The commands of a read-only job, whole: agy compares whole lines, and knows no prefixes.
 pub(super) const COMMANDS: &[&str] = &["git diff", "git log", "git status", "ls", "pwd"];
 
-/// Keys that make an access mode what it is.
-const LOCKED: &[&str] = &["hooks", "permissions", "toolPermission", "trustedWorkspaces"];
+const MODE: &str = "the job's access mode decides it";
+
+/// What the person's settings are held against.
+const BOUNDS: Bounds = Bounds {
+    harness: "agy",
+    locks: &[
+        lock(&["hooks"], On::EveryJob, MODE),
+        lock(&["permissions"], On::EveryJob, MODE),
+        lock(&["toolPermission"], On::EveryJob, MODE),
+        lock(&["trustedWorkspaces"], On::EveryJob, MODE),
+    ],
+    tightens: |_, _| false,
+    names_variable: |_, _| false,
+    instead: "let a variable with it through (`environment`)",
+};
 
 /// Whether `own`, the person's settings in `[harnesses.agy.config]`, are ones that a job may have.
 pub(super) fn check(own: &Table) -> Result<(), Failure> {
-    if let Some(key) = LOCKED.iter().find(|key| own.contains_key(**key)) {
-        return Err(Failure::new(
-            FailureCode::InvalidConfig,
-            format!("[harnesses.agy.config] {key}: this makes an access mode what it is, and cannot be set"),
-            "remove the key; a job's access is chosen for the job (`--read-only`)",
-        ));
-    }
-    match secret_in(own, &|path, _| path.last().is_some_and(|key| names_a_secret(key))) {
-        None => Ok(()),
-        Some(key) => Err(Failure::new(
-            FailureCode::InvalidConfig,
-            format!("[harnesses.agy.config] {key}: a secret written here would be copied into every job's record"),
-            "remove the key, and let a variable with the secret through (`environment`)",
-        )),
-    }
+    BOUNDS.check(own, &Table::new(), Access::Write)
 }
 
 /// The text of `settings.json`.

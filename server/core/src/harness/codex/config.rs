@@ -3,14 +3,12 @@
 //! A job that is to have the person's own `config.toml` has it between the base and the settings, without what
 //! [`LOCKS`] names and what is no table where the base has one: [`Config::left_out`].
 //!
-//! The person's settings are in codex's own terms and merged key by key. [`LOCKS`] names the keys by which they
-//! could undo what pactify promises about a job; setting one is refused by name, never ignored. Which file the text
-//! goes to, and the arguments beside it, are [`super`]'s business.
+//! Which file the text goes to, and the arguments beside it, are [`super`]'s business.
 
 use toml::{Table, Value};
 
 use super::super::Request;
-use super::super::settings::{names_a_secret, secret_in};
+use super::super::settings::bounds::{Bounds, Lock, On, lock};
 use crate::job::access::Access;
 use crate::{Failure, FailureCode, JobId, redact};
 
@@ -46,30 +44,8 @@ pub(super) struct Config {
 /// The person's own settings.
 pub(super) const FILE: &str = "config.toml";
 
-/// A key that the person's settings may not set, because a promise hangs on it.
-struct Lock {
-    /// Its path; `*` stands for any one key. Everything below it is locked as well.
-    path: &'static [&'static str],
-    /// The jobs for which it is locked.
-    on: On,
-    /// What it would do.
-    why: &'static str,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum On {
-    EveryJob,
-    ReadOnlyJobs,
-}
-
-const fn lock(path: &'static [&'static str], on: On, why: &'static str) -> Lock {
-    Lock { path, on, why }
-}
-
 const MODE: &str = "the job's access mode decides it";
 const OUTSIDE: &str = "it starts programs outside codex's sandbox";
-const SECRET: &str = "a secret written here would be copied into every job's record; name a variable with \
-                      `env_key` or `env_http_headers` instead";
 const ENVIRONMENT: &str = "it keeps keys and pactify's mark in order in the environment of the agent's commands";
 
 const LOCKS: &[Lock] = &[
@@ -111,17 +87,26 @@ const LOCKS: &[Lock] = &[
     lock(&["features", "computer_use"], On::ReadOnlyJobs, "its tools act outside codex's sandbox"),
 ];
 
+/// What the person's settings are held against.
+const BOUNDS: Bounds = Bounds {
+    harness: "codex",
+    locks: LOCKS,
+    tightens: |path, value| path == ["sandbox_workspace_write", "network_access"] && value.as_bool() == Some(false),
+    names_variable: |path, _| path.iter().any(|part| part.eq_ignore_ascii_case("env_http_headers")),
+    instead: "name a variable with `env_key` or `env_http_headers` instead",
+};
+
 /// Whether `wanted`, the person's settings, are ones that a job of this access may have.
 pub(super) fn check(wanted: &Table, access: Access) -> Result<(), Failure> {
     let mut config = base(access == Access::Write)?;
-    refuse(wanted, &config, access)?;
-    merge(&mut config, wanted, &mut Vec::new())
+    BOUNDS.check(wanted, &config, access)?;
+    BOUNDS.merge(&mut config, wanted)
 }
 
 fn base(network: bool) -> Result<Table, Failure> {
     let mut config: Table =
         BASE.parse().map_err(|error| Failure::internal(format!("codex's base configuration: {error}")))?;
-    merge(&mut config, &nest("sandbox_workspace_write", "network_access", network.into()), &mut Vec::new())?;
+    BOUNDS.merge(&mut config, &nest("sandbox_workspace_write", "network_access", network.into()))?;
     Ok(config)
 }
 
@@ -132,16 +117,16 @@ pub(super) fn generate(job: Job<'_>) -> Result<Config, Failure> {
     if job.request.with_user_config {
         let mut own = own(job.request)?;
         leave_out(&mut own, &config, job.access, &mut Vec::new(), &mut left_out);
-        merge(&mut config, &own, &mut Vec::new())?;
+        BOUNDS.merge(&mut config, &own)?;
     }
 
     let wanted = &job.request.settings.config;
-    refuse(wanted, &config, job.access)?;
-    merge(&mut config, wanted, &mut Vec::new())?;
+    BOUNDS.check(wanted, &config, job.access)?;
+    BOUNDS.merge(&mut config, wanted)?;
 
     let provider = provider(&config);
     for decided in [mark(job.request.job), hidden(&config, job.request, &provider), untrusted(job.tree)] {
-        merge(&mut config, &decided, &mut Vec::new())?;
+        BOUNDS.merge(&mut config, &decided)?;
     }
     Ok(Config { text: config.to_string(), provider, left_out })
 }
@@ -169,7 +154,7 @@ fn leave_out(own: &mut Table, planned: &Table, access: Access, path: &mut Vec<St
         path.push(key.to_owned());
         let keys: Vec<&str> = path.iter().map(String::as_str).collect();
         let below = planned.get(key);
-        let stays = locked(&keys, access).is_none() && (value.is_table() || !below.is_some_and(Value::is_table));
+        let stays = BOUNDS.locked(&keys, access).is_none() && (value.is_table() || !below.is_some_and(Value::is_table));
         if !stays {
             noted.push(path.join("."));
         } else if let Value::Table(inner) = value {
@@ -210,88 +195,6 @@ fn untrusted(tree: &str) -> Table {
 fn nest(outer: &str, inner: &str, value: Value) -> Table {
     let below = Table::from_iter([(inner.to_owned(), value)]);
     Table::from_iter([(outer.to_owned(), Value::Table(below))])
-}
-
-/// Refuses what a promise hangs on, and what must not be in the record of a job; the person's own file is in none.
-fn refuse(wanted: &Table, planned: &Table, access: Access) -> Result<(), Failure> {
-    refuse_locked(wanted, planned, access, &mut Vec::new())?;
-    let is_secret = |path: &[&str], _: &str| {
-        let names_variables = path.iter().any(|part| part.eq_ignore_ascii_case("env_http_headers"));
-        !names_variables && path.last().is_some_and(|key| names_a_secret(key))
-    };
-    match secret_in(wanted, &is_secret) {
-        Some(key) => Err(refused(&key, On::EveryJob, SECRET)),
-        None => Ok(()),
-    }
-}
-
-/// Refuses the first locked key of `wanted`, unless it says what `planned` says anyway or only tightens it.
-fn refuse_locked<'a>(
-    wanted: &'a Table,
-    planned: &Table,
-    access: Access,
-    path: &mut Vec<&'a str>,
-) -> Result<(), Failure> {
-    for (key, value) in wanted {
-        path.push(key);
-        let same = planned.get(key) == Some(value) || tightens(path, value);
-        match (value, locked(path, access)) {
-            _ if same => {}
-            (Value::Table(inner), found) if found.is_none() || planned.get(key).is_some_and(Value::is_table) => {
-                let empty = Table::new();
-                let below = planned.get(key).and_then(Value::as_table).unwrap_or(&empty);
-                refuse_locked(inner, below, access, path)?;
-            }
-            (_, Some(lock)) => return Err(refused(&path.join("."), lock.on, lock.why)),
-            (_, None) => {}
-        }
-        path.pop();
-    }
-    Ok(())
-}
-
-fn tightens(path: &[&str], value: &Value) -> bool {
-    path == ["sandbox_workspace_write", "network_access"] && value.as_bool() == Some(false)
-}
-
-fn locked(path: &[&str], access: Access) -> Option<&'static Lock> {
-    let matches = |lock: &Lock| {
-        lock.path.len() <= path.len()
-            && lock.path.iter().zip(path).all(|(want, have)| *want == "*" || want.eq_ignore_ascii_case(have))
-    };
-    LOCKS.iter().find(|lock| (lock.on == On::EveryJob || access == Access::ReadOnly) && matches(lock))
-}
-
-fn refused(key: &str, on: On, why: &str) -> Failure {
-    let jobs = if on == On::ReadOnlyJobs { " for a read-only job" } else { "" };
-    Failure::new(
-        FailureCode::InvalidConfig,
-        format!("[harnesses.codex.config] may not set `{key}`{jobs}: {why}"),
-        format!("take `{key}` out of [harnesses.codex.config] in pactify's configuration"),
-    )
-}
-
-/// Puts `wanted` over `config`, table by table; a table is never replaced by something else.
-fn merge<'a>(config: &mut Table, wanted: &'a Table, path: &mut Vec<&'a str>) -> Result<(), Failure> {
-    for (key, value) in wanted {
-        path.push(key);
-        match (config.get_mut(key), value) {
-            (Some(Value::Table(below)), Value::Table(inner)) => merge(below, inner, path)?,
-            (Some(Value::Table(_)), _) => {
-                let key = path.join(".");
-                return Err(Failure::new(
-                    FailureCode::InvalidConfig,
-                    format!("[harnesses.codex.config] `{key}` must be a table, not a {}", value.type_str()),
-                    format!("correct `{key}` in [harnesses.codex.config] in pactify's configuration"),
-                ));
-            }
-            _ => {
-                config.insert(key.clone(), value.clone());
-            }
-        }
-        path.pop();
-    }
-    Ok(())
 }
 
 /// The provider that `config` chooses.

@@ -8,7 +8,7 @@
 
 use toml::{Table, Value};
 
-use super::super::settings::{names_a_secret, secret_in};
+use super::super::settings::bounds::{Bounds, On, lock};
 use super::super::{Request, SeenLogins};
 use crate::job::access::Access;
 use crate::{Failure, FailureCode, redact};
@@ -29,17 +29,20 @@ const LEFT_OUT: &[&str] =
 /// What the model of a read-only job is offered, and nothing else.
 pub(super) const READING: [&str; 3] = ["Read", "Grep", "Glob"];
 
-/// Keys that `[harnesses.kimi.config]` may not set, and why.
-const LOCKS: &[(&str, &str)] = &[
-    ("telemetry", "a job talks to its provider and to nobody else"),
-    ("tools", "the job's access mode decides it"),
-    ("hooks", "they start programs whatever the access mode is"),
-    ("permission", "kimi reads it and does not apply it; the job's access mode decides"),
-    ("mcp", "it starts programs whatever the access mode is"),
-];
-
-const SECRET: &str = "a secret written here would be copied into every job's record; kimi's own config.toml is the place \
-                      for it, or the variable KIMI_MODEL_API_KEY";
+/// What the person's settings are held against.
+const BOUNDS: Bounds = Bounds {
+    harness: "kimi",
+    locks: &[
+        lock(&["telemetry"], On::EveryJob, "a job talks to its provider and to nobody else"),
+        lock(&["tools"], On::EveryJob, "the job's access mode decides it"),
+        lock(&["hooks"], On::EveryJob, "they start programs whatever the access mode is"),
+        lock(&["permission"], On::EveryJob, "kimi reads it and does not apply it; the job's access mode decides"),
+        lock(&["mcp"], On::EveryJob, "it starts programs whatever the access mode is"),
+    ],
+    tightens: |_, _| false,
+    names_variable: |_, _| false,
+    instead: "kimi's own config.toml is the place for it, or the variable KIMI_MODEL_API_KEY",
+};
 
 /// The configuration's text.
 pub(super) fn render(request: &Request<'_>, access: Access) -> Result<String, Failure> {
@@ -54,13 +57,13 @@ pub(super) fn render(request: &Request<'_>, access: Access) -> Result<String, Fa
         }
     }
     check(&request.settings.config)?;
-    merge(&mut config, &request.settings.config);
+    BOUNDS.merge(&mut config, &request.settings.config)?;
     if let Some(model) = request.model.or(request.settings.model.as_deref()) {
         config.insert("default_model".to_owned(), model.into());
     }
     if access == Access::ReadOnly {
         config.insert("tools".to_owned(), Value::Table(reading()));
-        config.insert("hooks".to_owned(), Value::Array(vec![Value::Table(lock())]));
+        config.insert("hooks".to_owned(), Value::Array(vec![Value::Table(blocker())]));
     }
     Ok(config.to_string())
 }
@@ -108,7 +111,7 @@ fn reading() -> Table {
 }
 
 /// The second lock: it blocks in every mode, though not when it crashes.
-fn lock() -> Table {
+fn blocker() -> Table {
     Table::from_iter([
         ("event".to_owned(), "PreToolUse".into()),
         ("matcher".to_owned(), "Bash|Write|Edit|Agent.*|mcp__.*".into()),
@@ -130,34 +133,6 @@ fn read(own: &str) -> Result<Table, Failure> {
 
 /// Whether `wanted`, the person's settings in `[harnesses.kimi.config]`, are ones that a job may have.
 pub(super) fn check(wanted: &Table) -> Result<(), Failure> {
-    let refused = |key: &str, why: &str| {
-        Err(Failure::new(
-            FailureCode::InvalidConfig,
-            format!("[harnesses.kimi.config] may not set `{key}`: {why}"),
-            format!("take `{key}` out of [harnesses.kimi.config] in pactify's configuration"),
-        ))
-    };
-    if let Some((key, why)) = LOCKS.iter().find(|(key, _)| wanted.contains_key(*key)) {
-        return refused(key, why);
-    }
-    let is_secret = |path: &[&str], _: &str| {
-        let is_header = path.iter().any(|part| part.to_ascii_lowercase().ends_with("headers"));
-        is_header || path.last().is_some_and(|key| names_a_secret(key))
-    };
-    match secret_in(wanted, &is_secret) {
-        Some(key) => refused(&key, SECRET),
-        None => Ok(()),
-    }
-}
-
-/// Puts `wanted` over `config`, table by table.
-fn merge(config: &mut Table, wanted: &Table) {
-    for (key, value) in wanted {
-        match (config.get_mut(key), value) {
-            (Some(Value::Table(below)), Value::Table(inner)) => merge(below, inner),
-            _ => {
-                config.insert(key.clone(), value.clone());
-            }
-        }
-    }
+    BOUNDS.check(wanted, &Table::new(), Access::Write)?;
+    BOUNDS.merge(&mut base(), wanted)
 }

@@ -7,12 +7,12 @@
 use serde_json::{Value, json};
 use toml::Table;
 
-use super::super::settings::{names_a_secret, secret_in};
+use super::super::settings::bounds::{Bounds, On, lock};
 use super::super::{Request, SeenLogins, VendorKeys};
 use super::{TESTED_VERSION, person};
+use crate::Failure;
 use crate::job::access::Access;
 use crate::permission::Policy;
-use crate::{Failure, FailureCode};
 
 /// A configuration, ready to be written.
 pub(super) struct Config {
@@ -21,23 +21,29 @@ pub(super) struct Config {
     pub(super) variables: Vec<String>,
 }
 
-/// Keys that `[harnesses.opencode.config]` may not set, and why.
-const LOCKS: &[(&str, &str)] = &[
-    ("permission", "the job's access mode decides it"),
-    ("permissions", "the job's access mode decides it"),
-    ("tools", "the job's access mode decides it"),
-    ("agent", "an agent of its own has permissions of its own"),
-    ("mode", "an agent of its own has permissions of its own"),
-    ("default_agent", "an agent of its own has permissions of its own"),
-    ("plugin", "it runs code whatever the access mode is"),
-    ("mcp", "it starts programs whatever the access mode is"),
-    ("lsp", "it starts programs whatever the access mode is"),
-    ("formatter", "it starts programs whatever the access mode is"),
-    ("share", "a job's session is nobody else's"),
-    ("autoupdate", "a job talks to its provider and to nobody else"),
-    ("snapshot", "pactify captures what a job did"),
-    ("server", "its server is the job's own"),
-];
+/// What the person's settings are held against.
+const BOUNDS: Bounds = Bounds {
+    harness: "opencode",
+    locks: &[
+        lock(&["permission"], On::EveryJob, "the job's access mode decides it"),
+        lock(&["permissions"], On::EveryJob, "the job's access mode decides it"),
+        lock(&["tools"], On::EveryJob, "the job's access mode decides it"),
+        lock(&["agent"], On::EveryJob, "an agent of its own has permissions of its own"),
+        lock(&["mode"], On::EveryJob, "an agent of its own has permissions of its own"),
+        lock(&["default_agent"], On::EveryJob, "an agent of its own has permissions of its own"),
+        lock(&["plugin"], On::EveryJob, "it runs code whatever the access mode is"),
+        lock(&["mcp"], On::EveryJob, "it starts programs whatever the access mode is"),
+        lock(&["lsp"], On::EveryJob, "it starts programs whatever the access mode is"),
+        lock(&["formatter"], On::EveryJob, "it starts programs whatever the access mode is"),
+        lock(&["share"], On::EveryJob, "a job's session is nobody else's"),
+        lock(&["autoupdate"], On::EveryJob, "a job talks to its provider and to nobody else"),
+        lock(&["snapshot"], On::EveryJob, "pactify captures what a job did"),
+        lock(&["server"], On::EveryJob, "its server is the job's own"),
+    ],
+    tightens: |_, _| false,
+    names_variable: |_, text| text.contains("{env:"),
+    instead: "write \"{env:NAME}\", and set the variable",
+};
 
 /// The configuration of a job, or the person's setting that stands in its way.
 pub(super) fn generate(request: &Request<'_>, access: Access) -> Result<Config, Failure> {
@@ -168,25 +174,7 @@ pub(super) fn package_lock(version: Option<&str>) -> String {
 
 /// The person's settings as JSON, unless one of them is not theirs to set.
 pub(super) fn settings(table: &Table) -> Result<Value, Failure> {
-    let refused = |key: &str, why: &str| {
-        Err(Failure::new(
-            FailureCode::InvalidConfig,
-            format!("[harnesses.opencode.config] may not set `{key}`: {why}"),
-            format!("take `{key}` out of [harnesses.opencode.config] in pactify's configuration"),
-        ))
-    };
-    if let Some((key, why)) = LOCKS.iter().find(|(key, _)| table.contains_key(*key)) {
-        return refused(key, why);
-    }
-    let is_secret = |path: &[&str], text: &str| {
-        let is_header = path.contains(&"headers");
-        !text.contains("{env:") && (is_header || path.last().is_some_and(|key| names_a_secret(key)))
-    };
-    if let Some(key) = secret_in(table, &is_secret) {
-        let why = "a secret written here would be copied into every job's record; write \"{env:NAME}\", and set the \
-                   variable";
-        return refused(&key, why);
-    }
+    BOUNDS.check(table, &Table::new(), Access::Write)?;
     serde_json::to_value(table).map_err(|error| Failure::internal(error.to_string()))
 }
 

@@ -1,0 +1,194 @@
+//! What the settings of `[harnesses.<name>.config]` may not say, and how they are put over what a job has anyway.
+//!
+//! They are in the harness's own terms, and merged key by key. A [`Lock`] names a key by which they could undo what pactify
+//! promises about a job: setting it is refused by name, never ignored. So is a secret, as settings are copied into every
+//! job's record. Which keys those are each harness says for itself, in its [`Bounds`].
+
+use toml::{Table, Value};
+
+use crate::job::access::Access;
+use crate::{Failure, FailureCode};
+
+/// What one harness's settings are held against.
+#[derive(Debug)]
+pub(crate) struct Bounds {
+    /// The harness's name.
+    pub(crate) harness: &'static str,
+    pub(crate) locks: &'static [Lock],
+    /// Whether what is written at a locked path asks for less than the job has.
+    pub(crate) tightens: fn(&[&str], &Value) -> bool,
+    /// Whether a text at this path is the name of a variable, and no secret, whatever it is called.
+    pub(crate) names_variable: fn(&[&str], &str) -> bool,
+    /// Where a secret belongs instead.
+    pub(crate) instead: &'static str,
+}
+
+/// A key that a person's settings may not set, because a promise hangs on it.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    /// Its path. Everything below it is locked as well.
+    path: &'static [&'static str],
+    /// The jobs for which it is locked.
+    on: On,
+    /// What it would do.
+    why: &'static str,
+}
+
+/// Jobs for which something holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum On {
+    EveryJob,
+    ReadOnlyJobs,
+}
+
+/// A row of a table of locks.
+pub(crate) const fn lock(path: &'static [&'static str], on: On, why: &'static str) -> Lock {
+    Lock { path, on, why }
+}
+
+impl Bounds {
+    /// Refuses what a promise of a job of this access hangs on, unless it says what `planned` says anyway, and what must not
+    /// be in a job's record.
+    pub(crate) fn check(&self, wanted: &Table, planned: &Table, access: Access) -> Result<(), Failure> {
+        self.refuse_locked(wanted, planned, access, &mut Vec::new())?;
+        let is_secret = |path: &[&str], text: &str| !(self.names_variable)(path, text) && leads_to_a_secret(path);
+        match secret_in(wanted, &is_secret) {
+            Some(key) => {
+                let why = format!("a secret written here would be copied into every job's record; {}", self.instead);
+                Err(self.refused(&key, On::EveryJob, &why))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The lock on a key, where a job of this access has one.
+    pub(crate) fn locked(&self, path: &[&str], access: Access) -> Option<&'static Lock> {
+        let matches = |lock: &Lock| {
+            lock.path.len() <= path.len()
+                && lock.path.iter().zip(path).all(|(want, have)| want.eq_ignore_ascii_case(have))
+        };
+        self.locks.iter().find(|lock| (lock.on == On::EveryJob || access == Access::ReadOnly) && matches(lock))
+    }
+
+    /// Puts `wanted` over `config`, table by table; a table is never replaced by something else.
+    pub(crate) fn merge(&self, config: &mut Table, wanted: &Table) -> Result<(), Failure> {
+        self.merge_at(config, wanted, &mut Vec::new())
+    }
+
+    fn merge_at<'a>(&self, config: &mut Table, wanted: &'a Table, path: &mut Vec<&'a str>) -> Result<(), Failure> {
+        for (key, value) in wanted {
+            path.push(key);
+            match (config.get_mut(key), value) {
+                (Some(Value::Table(below)), Value::Table(inner)) => self.merge_at(below, inner, path)?,
+                (Some(Value::Table(_)), _) => {
+                    let (key, section) = (path.join("."), self.section());
+                    return Err(Failure::new(
+                        FailureCode::InvalidConfig,
+                        format!("{section} `{key}` must be a table, not a {}", value.type_str()),
+                        format!("correct `{key}` in {section} in pactify's configuration"),
+                    ));
+                }
+                _ => {
+                    config.insert(key.clone(), value.clone());
+                }
+            }
+            path.pop();
+        }
+        Ok(())
+    }
+
+    fn refuse_locked<'a>(
+        &self,
+        wanted: &'a Table,
+        planned: &Table,
+        access: Access,
+        path: &mut Vec<&'a str>,
+    ) -> Result<(), Failure> {
+        for (key, value) in wanted {
+            path.push(key);
+            let same = planned.get(key) == Some(value) || (self.tightens)(path, value);
+            match (value, self.locked(path, access)) {
+                _ if same => {}
+                (Value::Table(inner), found) if found.is_none() || planned.get(key).is_some_and(Value::is_table) => {
+                    let empty = Table::new();
+                    let below = planned.get(key).and_then(Value::as_table).unwrap_or(&empty);
+                    self.refuse_locked(inner, below, access, path)?;
+                }
+                (_, Some(lock)) => return Err(self.refused(&path.join("."), lock.on, lock.why)),
+                (_, None) => {}
+            }
+            path.pop();
+        }
+        Ok(())
+    }
+
+    fn refused(&self, key: &str, on: On, why: &str) -> Failure {
+        let jobs = if on == On::ReadOnlyJobs { " for a read-only job" } else { "" };
+        let section = self.section();
+        Failure::new(
+            FailureCode::InvalidConfig,
+            format!("{section} may not set `{key}`{jobs}: {why}"),
+            format!("take `{key}` out of {section} in pactify's configuration"),
+        )
+    }
+
+    fn section(&self) -> String {
+        format!("[harnesses.{}.config]", self.harness)
+    }
+}
+
+/// Where the first text in `settings` is that `is_secret` takes for one, given the names that lead to it.
+fn secret_in(settings: &Table, is_secret: &dyn Fn(&[&str], &str) -> bool) -> Option<String> {
+    fn find<'s>(path: &mut Vec<&'s str>, value: &'s Value, is_secret: &dyn Fn(&[&str], &str) -> bool) -> bool {
+        match value {
+            Value::String(text) => is_secret(path, text),
+            Value::Array(values) => values.iter().any(|value| find(path, value, is_secret)),
+            Value::Table(below) => below.iter().any(|(key, value)| {
+                path.push(key);
+                let found = find(path, value, is_secret);
+                if !found {
+                    path.pop();
+                }
+                found
+            }),
+            _ => false,
+        }
+    }
+    settings.iter().find_map(|(key, value)| {
+        let mut path = vec![key.as_str()];
+        find(&mut path, value, is_secret).then(|| path.join("."))
+    })
+}
+
+/// Headers that say what a program is or wants, and never who one is. Of any other one nobody can tell by its name.
+const PLAIN_HEADERS: &[&str] = &[
+    "accept",
+    "accept-language",
+    "anthropic-beta",
+    "anthropic-version",
+    "content-type",
+    "http-referer",
+    "openai-beta",
+    "openai-organization",
+    "openai-project",
+    "originator",
+    "referer",
+    "user-agent",
+    "version",
+    "x-title",
+];
+
+/// Whether what stands there is what one logs in with, by the name that it has, or as a header.
+fn leads_to_a_secret(path: &[&str]) -> bool {
+    let Some((name, above)) = path.split_last() else { return false };
+    let is_header = above.iter().any(|part| part.to_ascii_lowercase().ends_with("headers"));
+    names_a_secret(name) || is_header && !PLAIN_HEADERS.iter().any(|plain| plain.eq_ignore_ascii_case(name))
+}
+
+/// Whether what stands under this name is what one logs in with, and not the name of a variable that is.
+fn names_a_secret(key: &str) -> bool {
+    let key: String = key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+    let endings = ["key", "token", "secret", "password", "passphrase", "authorization"];
+    // codex's name for a variable.
+    key != "envkey" && endings.iter().any(|end| key.ends_with(end))
+}
