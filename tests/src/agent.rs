@@ -1,8 +1,8 @@
 //! A coding agent that follows a script: it stands in for the codex CLI where the real one can't be made to do a thing.
 //!
 //! The program `scripted-agent` takes codex's command line as pactify uses it (`--version`, `login status`, `sandbox`,
-//! `exec --json … [resume ID] -`) and prints the same JSON lines. What it *does* stands in the prompt, as a fenced block
-//! of JSON lines that any amount of other text may surround; the last such block counts:
+//! `exec --json … [resume ID] -`) and prints the same JSON lines. What it *does* stands in the prompt, as a fenced
+//! block of JSON lines that any amount of other text may surround; the last such block counts:
 //!
 //! ````text
 //! ```agent
@@ -12,16 +12,17 @@
 //! ```
 //! ````
 //!
-//! A turn of codex that says nothing ends with `Done.`, as every real one has an answer. Every step is described at [`Step`]; [`prompt`] writes such a block. How the *program* behaves apart from a turn (its
-//! version, login, sandbox, the steps for a prompt without a block) is its [`Profile`], a file beside the executable, as
-//! a filtered environment doesn't take it away: [`install`] makes a `codex` with one.
+//! A turn of codex that says nothing ends with `Done.`, as every real one has an answer. Every step is described at
+//! [`Step`]; [`prompt`] writes such a block. How the *program* behaves apart from a turn (its version, login, sandbox,
+//! the steps for a prompt without a block) is its [`Profile`], a file beside the executable, as a filtered environment
+//! doesn't take it away: [`install`] makes a `codex` with one.
 //!
-//! It has no model, no network and **no sandbox**: `-s read-only` refuses the file steps (as codex refuses a patch), but
-//! a command runs as told and may write anywhere, and commands are orphaned by SIGTERM and SIGKILL, as codex leaves them
-//! under `danger-full-access`. Nothing in it waits for ever: an hour is the end of any pause.
+//! It has no model, no network and **no sandbox**: `-s read-only` refuses the file steps (as codex refuses a patch),
+//! but a command runs as told and may write anywhere, and commands are orphaned by SIGTERM and SIGKILL, as codex leaves
+//! them under `danger-full-access`. Nothing in it waits for ever: an hour is the end of any pause.
 //!
-//! As `scripted-agent acp` it speaks the Agent Client Protocol instead, and plays the same scripts; what only such an agent
-//! does is [`Acp`].
+//! As `scripted-agent acp` it speaks the Agent Client Protocol instead, and plays the same scripts; what only such an
+//! agent does is [`Acp`].
 //!
 //! Read next: [`cli`] (the command line), `play` (one turn), `acp` (the other conversation).
 

@@ -14,8 +14,8 @@
 //!
 //! Of a task without such a block it does what `agy.steps` beside the program says.
 //!
-//! Plan mode refuses edits; commands that the settings do not allow are refused, as nobody can be asked; a hook is run by
-//! `sh` before each tool and may refuse it. [`Step`] has the ways in which the real one was seen to go wrong.
+//! Plan mode refuses edits; commands that the settings do not allow are refused, as nobody can be asked; a hook is run
+//! by `sh` before each tool and may refuse it. [`Step`] has the ways in which the real one was seen to go wrong.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};

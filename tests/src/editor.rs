@@ -1,7 +1,7 @@
 //! An editor as tests see it: a language server on real pipes, with pactify's verbs by name.
 //!
-//! [`Editor::open`] is an editor with our thin client (progress, job notifications); other kinds of editor are made with
-//! [`crate::lsp`] directly. Every wait has a deadline.
+//! [`Editor::open`] is an editor with our thin client (progress, job notifications); other kinds of editor are made
+//! with [`crate::lsp`] directly. Every wait has a deadline.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,8 +1,10 @@
-//! A twin of opencode 2 as public material describes it, the program `scripted-opencode`: its login is a row of a database in
-//! `XDG_DATA_HOME`, its permissions are an ordered list in `opencode.json`, and it speaks the Agent Client Protocol.
+//! A twin of opencode 2 as public material describes it, the program `scripted-opencode`: its login is a row of a
+//! database in `XDG_DATA_HOME`, its permissions are an ordered list in `opencode.json`, and it speaks the Agent Client
+//! Protocol.
 //!
-//! It knows `--version`, `auth login`, which reads a key from standard input, and `acp`, which plays what the prompt says
-//! ([`crate::agent`]). Where any of its permissions is a question it does not begin. The real one was never run here.
+//! It knows `--version`, `auth login`, which reads a key from standard input, and `acp`, which plays what the prompt
+//! says ([`crate::agent`]). Where any of its permissions is a question it does not begin. The real one was never run
+//! here.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

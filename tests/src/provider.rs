@@ -4,8 +4,8 @@
 //! Real harnesses talk to it over a real socket, so that end-to-end tests need neither a login nor the internet. A
 //! client whose base URL is `http://127.0.0.1:PORT/s/NAME/v1` is played the script `NAME`, one [`Step`] per request;
 //! progress is kept per script and session. What was asked is kept in a [`Log`](log). It doesn't check that a request
-//! makes sense, and doesn't speak WebSocket (an upgrade is refused, which clients accept). A request that offers no tools
-//! is one for a title, which harnesses ask for beside the conversation: it's answered out of turn.
+//! makes sense, and doesn't speak WebSocket (an upgrade is refused, which clients accept). A request that offers no
+//! tools is one for a title, which harnesses ask for beside the conversation: it's answered out of turn.
 //!
 //! Read next: [`script`] (what can be said), [`reply`] (how it looks on the wire), [`server`] (sockets and limits).
 

@@ -1,8 +1,8 @@
 //! A world for one test: its own home, configuration, caches, temporary folder, PACTIFY_HOME and git identity.
 //!
 //! The environment is built from nothing, so that the suite gives the same answers on any machine and also inside a
-//! pactify job. The root lies outside `/tmp` and of the sandbox's own `TMPDIR`, where codex would refuse to work, and its
-//! path is short enough for sockets below it. Repositories are made in [`Repository`].
+//! pactify job. The root lies outside `/tmp` and of the sandbox's own `TMPDIR`, where codex would refuse to work, and
+//! its path is short enough for sockets below it. Repositories are made in [`Repository`].
 
 mod repository;
 

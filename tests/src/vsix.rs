@@ -1,7 +1,7 @@
 //! The VS Code extension as a package: what is in it, and how it is made.
 //!
-//! `cargo xtask dist` makes the one that people install, the end-to-end tests one with the server of the build under test.
-//! Each step is a command for the caller to run, with its own environment and limits.
+//! `cargo xtask dist` makes the one that people install, the end-to-end tests one with the server of the build under
+//! test. Each step is a command for the caller to run, with its own environment and limits.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! Putting a checked plan into the person's checkout: all of it or none, whatever happens in between.
 //!
-//! [`observe`] looks at the checkout, core's `ChangeSet::check` decides, [`apply`] executes, [`recover`] repairs what an
-//! interruption left. The way of an apply: look again and stage every new content beside the checkout (`prepare`);
-//! make a record of every step durable (`intent`); exchange each path with its staged version and look at what came
-//! out (`commit`); mark the record as done. Before the mark, everything can be and is taken back (`rollback`): each
-//! step is decided by what its places hold, not by a memory of how far things went. Old contents stay staged, so that
-//! an apply can be undone until its job is discarded.
+//! [`observe`] looks at the checkout, core's `ChangeSet::check` decides, [`apply`] executes, [`recover`] repairs what
+//! an interruption left. The way of an apply: look again and stage every new content beside the checkout (`prepare`);
+//! make a record of every step durable (`intent`); exchange each path with its staged version and look at what came out
+//! (`commit`); mark the record as done. Before the mark, everything can be and is taken back (`rollback`): each step is
+//! decided by what its places hold, not by a memory of how far things went. Old contents stay staged, so that an apply
+//! can be undone until its job is discarded.
 //!
 //! [`undo()`] is the same transaction with both sides swapped (`undo`).
 //!

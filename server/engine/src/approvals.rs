@@ -1,5 +1,5 @@
-//! What the person decided about texts that a repository proposes, in `PACTIFY_HOME/approvals`: one file each, named by a
-//! digest of repository and text.
+//! What the person decided about texts that a repository proposes, in `PACTIFY_HOME/approvals`: one file each, named by
+//! a digest of repository and text.
 //!
 //! A decision holds for exactly one text in exactly one repository (all of its checkouts); any other text is a new
 //! question. A file that does not say what its name says counts as none.

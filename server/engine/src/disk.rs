@@ -1,10 +1,11 @@
 //! Files below a directory of our own, reached component by component from its descriptor.
 //!
-//! Every open is relative to a [`Dir`], follows no symbolic link, never blocks and is closed on exec; what was
-//! opened is checked before it is used: the right kind, and ours. Directories are 0700 and files 0600 from the moment
-//! they exist, whatever the umask. A directory that a job could write to is opened as [`Dir::foreign`]: nothing below it is
-//! reached on a file system that was mounted there, which may be served by a process of the job, and never answer. Nothing here knows what the files mean: jobs are [`crate::job_dir`], journals
-//! [`crate::journal`]. The person's checkout is not reached this way; its rules are the change engine's.
+//! Every open is relative to a [`Dir`], follows no symbolic link, never blocks and is closed on exec; what was opened
+//! is checked before it is used: the right kind, and ours. Directories are 0700 and files 0600 from the moment they
+//! exist, whatever the umask. A directory that a job could write to is opened as [`Dir::foreign`]: nothing below it is
+//! reached on a file system that was mounted there, which may be served by a process of the job, and never answer.
+//! Nothing here knows what the files mean: jobs are [`crate::job_dir`], journals [`crate::journal`]. The person's
+//! checkout is not reached this way; its rules are the change engine's.
 
 mod error;
 
@@ -74,8 +75,8 @@ impl Dir {
         Self::checked(fd, path.clone(), Reach::Mounts)
     }
 
-    /// Opens a directory that a job could write to, and could put something else in the place of. What it lies in must not
-    /// be the job's.
+    /// Opens a directory that a job could write to, and could put something else in the place of. What it lies in must
+    /// not be the job's.
     pub(crate) fn foreign(path: &AbsPath) -> Result<Self, DiskError> {
         let missing = || DiskError::Missing { path: path.clone() };
         let (parent, name) = path.as_path().parent().zip(path.as_path().file_name()).ok_or_else(missing)?;
@@ -287,8 +288,8 @@ impl FileId {
     }
 }
 
-/// Opens what is directly below `directory`, unless it is a link, or another file system is mounted there: that one is not
-/// even asked.
+/// Opens what is directly below `directory`, unless it is a link, or another file system is mounted there: that one is
+/// not even asked.
 pub(crate) fn open_on_same(
     directory: impl AsFd,
     name: impl rustix::path::Arg + Copy,

@@ -1,8 +1,9 @@
-//! Fingerprints: what the person's checkout and git directories are like before a job, and whether they still are after it.
+//! Fingerprints: what the person's checkout and git directories are like before a job, and whether they still are after
+//! it.
 //!
-//! [`baseline`] is about a checkout, for jobs that may change nothing: fail-closed, by the `stat` of every entry; [`checkout`] keeps
-//! one, with all of the git directory, for a job that looks around there. [`shared`] looks at
-//! what steers git in the directory that all checkouts share, [`record`] keeps that beside the job, and [`restore`] puts
+//! [`baseline`] is about a checkout, for jobs that may change nothing: fail-closed, by the `stat` of every entry;
+//! [`checkout`] keeps one, with all of the git directory, for a job that looks around there. [`shared`] looks at what
+//! steers git in the directory that all checkouts share, [`record`] keeps that beside the job, and [`restore`] puts
 //! chosen parts of it back. [`Watch`] is what a host does with them. What a difference means is decided in
 //! [`pactify_core::fingerprint`]; none of it runs anything that a job could have configured.
 

@@ -1,8 +1,9 @@
 //! Finding harnesses on this machine: which program, which version, whether anybody is logged in. What runs a program
 //! that is a script is found by [`interpreter`].
 //!
-//! Where is searched is [`search`]'s to decide. The program is resolved once, when a job is created, to an absolute path
-//! that later steps repeat; a repository never chooses it. Probes run with the harness's own filtered environment and are bounded.
+//! Where is searched is [`search`]'s to decide. The program is resolved once, when a job is created, to an absolute
+//! path that later steps repeat; a repository never chooses it. Probes run with the harness's own filtered environment
+//! and are bounded.
 
 mod interpreter;
 mod search;
@@ -149,7 +150,8 @@ pub fn logged_in(
     probe(env, harness, settings, program, asked).map(|output| Some(output.success()))
 }
 
-/// Runs what [`Harness::confined`] describes, with a home and a temporary directory that go again; whether it ended well.
+/// Runs what [`Harness::confined`] describes, with a home and a temporary directory that go again; whether it ended
+/// well.
 pub fn run_confined(
     env: &Env,
     harness: &dyn Harness,

@@ -80,8 +80,8 @@ pub(crate) fn sha256_of(bytes: &[u8]) -> String {
     hex(&sha2::Sha256::digest(bytes))
 }
 
-/// The SHA-256, in hex, of the `size` bytes that `from` yields, each piece of which goes through `piece` as well; `None`
-/// when it yields another number of them.
+/// The SHA-256, in hex, of the `size` bytes that `from` yields, each piece of which goes through `piece` as well;
+/// `None` when it yields another number of them.
 pub(crate) fn sha256(
     size: u64,
     from: &mut impl Read,

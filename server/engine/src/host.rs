@@ -1,9 +1,9 @@
 //! A host: the process that owns one running job.
 //!
 //! Our binary re-executes itself as a host ([`start`]); [`reenter`] is the other end, the first call of both mains
-//! ([`entry`]). A host leads a session of its own, holds the job's lock, adopts every orphan below it, and is the only writer of
-//! the job's journal while it lives. It knows no editor: whoever wants to know what happens reads the journal, and
-//! [`control`] is there to ask it to stop. [`attempt`] is what it does from beginning to end.
+//! ([`entry`]). A host leads a session of its own, holds the job's lock, adopts every orphan below it, and is the only
+//! writer of the job's journal while it lives. It knows no editor: whoever wants to know what happens reads the
+//! journal, and [`control`] is there to ask it to stop. [`attempt`] is what it does from beginning to end.
 
 mod attempt;
 mod command;

@@ -258,7 +258,8 @@ fn write_as_far_as_possible(mut file: &File, bytes: &[u8]) -> (usize, Option<std
     (written, None)
 }
 
-/// Moves what follows the last whole line into a file of its own, for whoever wants to look, and ends the journal there.
+/// Moves what follows the last whole line into a file of its own, for whoever wants to look, and ends the journal
+/// there.
 fn set_aside(lock: &JobLock, file: &File, whole: u64) -> Result<(), JournalError> {
     use std::os::unix::fs::FileExt;
     let mut fragment = vec![0; MAX_LINE_BYTES];

@@ -1,9 +1,10 @@
 //! What pactify's own processes say about themselves: to standard error, and to a file of bounded size.
 //!
-//! `PACTIFY_LOG` sets the level: `off`, `error`, `warn`, `info` (default), `debug` or `trace`. Lines of other crates pass from `warn` on
-//! only, so that no message of the wire, and with it no brief, is ever logged. Standard output belongs to the wire and
-//! gets nothing. The file lies in `PACTIFY_HOME/logs`; processes of one kind share it, and at [`MAX_BYTES`] it is
-//! renamed to `….1` and begun anew. A log that cannot be written is no reason to fail: there is standard error.
+//! `PACTIFY_LOG` sets the level: `off`, `error`, `warn`, `info` (default), `debug` or `trace`. Lines of other crates
+//! pass from `warn` on only, so that no message of the wire, and with it no brief, is ever logged. Standard output
+//! belongs to the wire and gets nothing. The file lies in `PACTIFY_HOME/logs`; processes of one kind share it, and at
+//! [`MAX_BYTES`] it is renamed to `….1` and begun anew. A log that cannot be written is no reason to fail: there is
+//! standard error.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};

@@ -1,10 +1,10 @@
 //! The person's logins, while jobs use them: what they were before, and what becomes of them afterwards.
 //!
-//! `PACTIFY_HOME/logins/<key>/` is one login in use (the key is a digest of its path): a record for each job that uses it,
-//! and a copy of the last good state, which the last of them takes away. Whoever looks or writes there holds the login's
-//! lock. What a job left in its home is untrusted: [`left`] follows nothing and bounds everything. What is to be done is decided
-//! by [`pactify_core::harness::login::settle`]; [`place`] puts a login into the person's directory. What cannot be put back
-//! goes to the [`quarantine`].
+//! `PACTIFY_HOME/logins/<key>/` is one login in use (the key is a digest of its path): a record for each job that uses
+//! it, and a copy of the last good state, which the last of them takes away. Whoever looks or writes there holds the
+//! login's lock. What a job left in its home is untrusted: [`left`] follows nothing and bounds everything. What is to
+//! be done is decided by [`pactify_core::harness::login::settle`]; [`place`] puts a login into the person's directory.
+//! What cannot be put back goes to the [`quarantine`].
 
 mod error;
 mod left;
@@ -109,8 +109,8 @@ impl Logins {
         Ok(Self { store: store.clone(), area: store.area(Area::Logins)? })
     }
 
-    /// Remembers the logins that `links` lead to, for `job`; returns what in them must be recorded nowhere. `home` is the
-    /// job's.
+    /// Remembers the logins that `links` lead to, for `job`; returns what in them must be recorded nowhere. `home` is
+    /// the job's.
     pub(crate) fn begin(
         &self,
         job: &JobId,
@@ -133,8 +133,8 @@ impl Logins {
         Ok(secrets)
     }
 
-    /// Looks at every login that the job used, puts right what is to be put right, and forgets the use. Nothing of the job
-    /// runs any more. A login that could not be looked at is told of, and stays in use.
+    /// Looks at every login that the job used, puts right what is to be put right, and forgets the use. Nothing of the
+    /// job runs any more. A login that could not be looked at is told of, and stays in use.
     pub(crate) fn end(
         &self,
         _dead: &VerifiedDead,

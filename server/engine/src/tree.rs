@@ -1,8 +1,8 @@
 //! Removing what a job wrote: into the trash by one rename, from there entry by entry, following nothing.
 //!
-//! A job can put a link, a mount or another directory where its tree was (threat T-01). So a tree is taken only if it is
-//! the very directory that was recorded when it was made, and everything works on open directories, never on
-//! paths that could lead elsewhere by the time they are used. git's own `worktree remove` is never used: it emptied
+//! A job can put a link, a mount or another directory where its tree was (threat T-01). So a tree is taken only if it
+//! is the very directory that was recorded when it was made, and everything works on open directories, never on paths
+//! that could lead elsewhere by the time they are used. git's own `worktree remove` is never used: it emptied
 //! directories of the person when we tried.
 //!
 //! Deciding what may go is the caller's work; unregistering a linked worktree is [`crate::git`]'s.

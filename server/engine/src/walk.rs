@@ -1,8 +1,8 @@
 //! Looks at every entry below a directory, on several threads, following nothing.
 //!
-//! Each directory is opened by its name in the one above, never by a path, so no link and no swapped parent leads out of
-//! the tree. Nothing else is opened. What an entry means is the [`Visitor`]'s business; each thread has one of its own. Any error
-//! ends the walk: whoever may not miss an entry can rely on it.
+//! Each directory is opened by its name in the one above, never by a path, so no link and no swapped parent leads out
+//! of the tree. Nothing else is opened. What an entry means is the [`Visitor`]'s business; each thread has one of its
+//! own. Any error ends the walk: whoever may not miss an entry can rely on it.
 
 use std::ffi::{CStr, CString};
 use std::io;

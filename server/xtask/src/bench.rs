@@ -1,12 +1,12 @@
 //! `cargo xtask bench`: what speed pactify promises, as ratios against a reference of the same run.
 //!
-//! A ratio is true on a busy machine, too: the two that are compared take turns, and medians are compared. All files are
-//! in memory (`/dev/shm`), because removing many files slows down some disks for minutes afterwards. It isn't part of
-//! `cargo xtask test`: a bar that is missed by a hair is for a person to look at. What a client waits for is measured in
-//! [`measure`], over the bare pipes of [`pipe`]; what a person who types waits for in [`editors`]; what the engine takes for
-//! it by a program of its own ([`engine`]).
-//! The programs are built as people get them, by [`crate::install`].
-//! With a filter only the measures whose names contain it are taken, and the document stays as it is.
+//! A ratio is true on a busy machine, too: the two that are compared take turns, and medians are compared. All files
+//! are in memory (`/dev/shm`), because removing many files slows down some disks for minutes afterwards. It isn't part
+//! of `cargo xtask test`: a bar that is missed by a hair is for a person to look at. What a client waits for is
+//! measured in [`measure`], over the bare pipes of [`pipe`]; what a person who types waits for in [`editors`]; what the
+//! engine takes for it by a program of its own ([`engine`]). The programs are built as people get them, by
+//! [`crate::install`]. With a filter only the measures whose names contain it are taken, and the document stays as it
+//! is.
 
 mod editors;
 mod engine;

@@ -1,9 +1,10 @@
 //! `cargo xtask codegen`: writes the clients' types from the wire's, so that nobody mirrors them by hand.
 //!
-//! The source is [`pactify_core::protocol`]: its JSON schemas become [`model::Item`]s, and each client's language has one
-//! renderer. The results are committed, as clients are built without Rust; `--check` fails when they are not what would
-//! be written now. The settings of the VS Code extension are generated as well ([`settings`]). Not generated: the ids in the VS Code palette (`pactify.ui.…`), which must differ from the wire's
-//! commands, because the language client registers those itself.
+//! The source is [`pactify_core::protocol`]: its JSON schemas become [`model::Item`]s, and each client's language has
+//! one renderer. The results are committed, as clients are built without Rust; `--check` fails when they are not what
+//! would be written now. The settings of the VS Code extension are generated as well ([`settings`]). Not generated: the
+//! ids in the VS Code palette (`pactify.ui.…`), which must differ from the wire's commands, because the language client
+//! registers those itself.
 
 mod lua;
 mod model;

@@ -1,9 +1,9 @@
 //! `cargo xtask demo`: one job from the brief to the applied result, over the wire that editors use.
 //!
 //! [`stage`] sets it up the way a person behind a gateway would: the real codex, configured in pactify's own
-//! configuration, talks to a scripted model provider on the loopback; without npm the scripted agent stands in for codex.
-//! The session here is what an editor does, and prints what an editor would show. Nothing is touched outside a temporary
-//! folder (and, for codex, the tools cache), and every wait has an end.
+//! configuration, talks to a scripted model provider on the loopback; without npm the scripted agent stands in for
+//! codex. The session here is what an editor does, and prints what an editor would show. Nothing is touched outside a
+//! temporary folder (and, for codex, the tools cache), and every wait has an end.
 
 mod screen;
 mod stage;

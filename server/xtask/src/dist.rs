@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: what people install.
 //!
-//! The VS Code extension as a package for one system, with the statically linked server in it: whoever installs it needs
-//! neither Rust nor a `pactify-lsp` in `PATH`.
+//! The VS Code extension as a package for one system, with the statically linked server in it: whoever installs it
+//! needs neither Rust nor a `pactify-lsp` in `PATH`.
 
 use std::fs;
 use std::path::PathBuf;

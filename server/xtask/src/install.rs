@@ -4,8 +4,8 @@
 //! program be copied to any Linux of the same architecture. Flags for that can't stand in the workspace's settings,
 //! where they would apply to procedural macros too, which have to be shared libraries: so they are given here, with a
 //! target, to whatever builds what is measured or installed ([`shipped`]). A static program moves its own pointers to
-//! where it was loaded, at every start; with a C library that can, they are packed ([`can_unpack`]), which takes 300 KiB
-//! off what a start has to read.
+//! where it was loaded, at every start; with a C library that can, they are packed ([`can_unpack`]), which takes 300
+//! KiB off what a start has to read.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,12 +1,13 @@
 //! `cargo xtask soak`: many jobs at once, while hosts, servers, editors and applies are killed at random.
 //!
-//! Twenty *slots* ([`slot`]) live jobs from the brief to the discard, one after the other, each over a language server of
-//! its own; [`chaos`] kills whatever it finds. Every job writes files that no other job writes, and tells outside of its tree
-//! when each is written, so what must be in a result, and in the checkout after an apply, is known exactly; some change one
-//! file that all change ([`shared`]), whose applies are merges and conflicts. In the end [`aftermath`] looks for what must not be
-//! there: processes, refs, staging directories, changes nobody applied. The scripted agent does the work, since what is
-//! tested is what outlives it. A failure names the seed; the same seed makes the same choices (not the same timing).
-//! With `--editors` it is the suites in real editors that are run again and again ([`editors`]).
+//! Twenty *slots* ([`slot`]) live jobs from the brief to the discard, one after the other, each over a language server
+//! of its own; [`chaos`] kills whatever it finds. Every job writes files that no other job writes, and tells outside of
+//! its tree when each is written, so what must be in a result, and in the checkout after an apply, is known exactly;
+//! some change one file that all change ([`shared`]), whose applies are merges and conflicts. In the end [`aftermath`]
+//! looks for what must not be there: processes, refs, staging directories, changes nobody applied. The scripted agent
+//! does the work, since what is tested is what outlives it. A failure names the seed; the same seed makes the same
+//! choices (not the same timing). With `--editors` it is the suites in real editors that are run again and again
+//! ([`editors`]).
 
 mod aftermath;
 mod chaos;

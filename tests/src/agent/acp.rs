@@ -1,8 +1,8 @@
 //! The same agent over the Agent Client Protocol: one JSON object a line on standard input and output.
 //!
-//! It does as the measured agents do: a command runs in a session of its own and outlives a killed agent, a cancel and the
-//! end of the input end it, sessions are kept in the home. Modes and models may be chosen and mean nothing. One thread
-//! reads, so that a cancel is heard at any time; the other one plays.
+//! It does as the measured agents do: a command runs in a session of its own and outlives a killed agent, a cancel and
+//! the end of the input end it, sessions are kept in the home. Modes and models may be chosen and mean nothing. One
+//! thread reads, so that a cancel is heard at any time; the other one plays.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead};

@@ -1,4 +1,5 @@
-//! `echo-loop`: sends every frame back as it came, and does nothing else: the least that an answer over these pipes costs.
+//! `echo-loop`: sends every frame back as it came, and does nothing else: the least that an answer over these pipes
+//! costs.
 
 use std::io::{self, BufRead, Read, Write};
 

@@ -1,8 +1,9 @@
 //! What a step becomes on the wire: a status and timed chunks of an event stream.
 //!
 //! Pure: a step and a request in, a [`Reply`] out; [`super::server`] sends it and keeps the time. The Chat Completions
-//! API is spoken by [`super::chat`]; the events here are those that the Responses API streams and codex reads (`response.created` … `response.output_item.done` …
-//! `response.completed`); times and ids are made up, ids differ between any two answers of any two providers.
+//! API is spoken by [`super::chat`]; the events here are those that the Responses API streams and codex reads
+//! (`response.created` … `response.output_item.done` … `response.completed`); times and ids are made up, ids differ
+//! between any two answers of any two providers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

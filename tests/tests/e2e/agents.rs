@@ -22,7 +22,8 @@ use serde_json::{Value, json};
 /// The value that must never be written down. It looks like nothing, so that only knowing it helps.
 pub(crate) const KEY: &str = "zuckerwatte-7f3a9e51";
 
-/// How often [`pactify_tests::editor::JOB`] may pass: these agents need seconds of processor time to begin, on machines that tests share.
+/// How often [`pactify_tests::editor::JOB`] may pass: these agents need seconds of processor time to begin, on machines
+/// that tests share.
 pub(crate) const PATIENCE: u32 = 4;
 
 /// A harness that speaks the Agent Client Protocol.
@@ -89,8 +90,8 @@ impl Stage {
         Self::new(agent, &json!({"x": {"steps": steps}}))
     }
 
-    /// Configures the agent as a person does: providers by these names and addresses, each with a model `m`. What runs the
-    /// agent is `around`, where it is given.
+    /// Configures the agent as a person does: providers by these names and addresses, each with a model `m`. What runs
+    /// the agent is `around`, where it is given.
     pub(crate) fn configure(&self, urls: &[(String, String)], around: Option<&str>) -> Result<()> {
         match self.agent {
             Agent::Kimi => self.configure_kimi(urls, around),

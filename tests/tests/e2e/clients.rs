@@ -1,9 +1,9 @@
-//! The thin client of VS Code in the real editor: its extension host and its user interface. [`super::neovim`] has Neovim's,
-//! [`together`] both on one repository.
+//! The thin client of VS Code in the real editor: its extension host and its user interface. [`super::neovim`] has
+//! Neovim's, [`together`] both on one repository.
 //!
-//! The editor runs the server of this build, with the scripted agent as codex, or with the real one and a scripted provider.
-//! What is done in it is written in its own language, in `tests/editors/`; here is only the stage. Each step there has a time
-//! limit of its own, and pictures (of a failure, too) are kept in `target/tmp/pictures`.
+//! The editor runs the server of this build, with the scripted agent as codex, or with the real one and a scripted
+//! provider. What is done in it is written in its own language, in `tests/editors/`; here is only the stage. Each step
+//! there has a time limit of its own, and pictures (of a failure, too) are kept in `target/tmp/pictures`.
 
 mod together;
 

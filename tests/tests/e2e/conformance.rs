@@ -1,8 +1,8 @@
 //! One suite for every harness: each row of [`rows!`] goes through each case here.
 //!
-//! A harness is a [`Row`]: how a person's machine is set up with it, and how it is made to do the few things that the cases
-//! are made of. Real programs play against the scripted provider, twins by themselves. [`lies`] is the table of what
-//! measured harnesses call a success, and what becomes of it.
+//! A harness is a [`Row`]: how a person's machine is set up with it, and how it is made to do the few things that the
+//! cases are made of. Real programs play against the scripted provider, twins by themselves. [`lies`] is the table of
+//! what measured harnesses call a success, and what becomes of it.
 
 mod acp;
 mod agents;

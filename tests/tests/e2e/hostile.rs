@@ -1,6 +1,6 @@
 //! Hostile jobs, callers and neighbours, end to end: what a job leaves behind, a harness that misbehaves, input that no
-//! honest client sends. Each must be answered by a refusal that names the thing, never by a hang, a crash, or a file that
-//! nobody chose.
+//! honest client sends. Each must be answered by a refusal that names the thing, never by a hang, a crash, or a file
+//! that nobody chose.
 //!
 //! The scripted agent has no sandbox: it stands for a harness that can write wherever the person can.
 
@@ -20,7 +20,8 @@ mod callers;
 /// A canary that no shape gives away.
 const CANARY: &str = "correct horse battery staple";
 
-/// The scripted agent as the sandbox's codex, with another answer to some of its commands: branches of a shell's `case`.
+/// The scripted agent as the sandbox's codex, with another answer to some of its commands: branches of a shell's
+/// `case`.
 fn use_scripted_agent_but(sandbox: &Sandbox, branches: &str) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let codex = use_scripted_agent(sandbox, &[])?;

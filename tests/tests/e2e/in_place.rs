@@ -1,4 +1,5 @@
-//! Read-only jobs that look around in the checkout itself: they see what is there, and whatever changes there fails them.
+//! Read-only jobs that look around in the checkout itself: they see what is there, and whatever changes there fails
+//! them.
 
 use std::path::Path;
 use std::time::Duration;

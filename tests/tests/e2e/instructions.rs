@@ -1,4 +1,5 @@
-//! What a repository brings for a harness — instructions, settings, programs — is switched off, or named in the job's notices.
+//! What a repository brings for a harness — instructions, settings, programs — is switched off, or named in the job's
+//! notices.
 
 use anyhow::{Context as _, Result};
 use pactify_tests::editor::Editor;
@@ -12,8 +13,8 @@ use crate::{agy, codex};
 const MARKS: [&str; 6] =
     ["AGENTS-MARK", "CLAUDE-MARK", "INSTRUCTION-MARK", "OVERRIDE-MARK", "SKILL-MARK", "SETTING-MARK"];
 
-/// Everything by which a repository could tell an agent what to do, or have it start something. Returns the file that is there
-/// once it had something started.
+/// Everything by which a repository could tell an agent what to do, or have it start something. Returns the file that
+/// is there once it had something started.
 fn hostile<'s>(sandbox: &'s Sandbox) -> Result<(Repository<'s>, std::path::PathBuf)> {
     let repository = sandbox.repository("one")?;
     repository.fill()?;

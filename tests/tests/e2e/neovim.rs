@@ -17,7 +17,8 @@ use pactify_tests::sandbox::{Repository, Sandbox};
 
 use crate::permissions;
 
-/// For a whole suite. Less than the runner's own limit, after which nothing is told; more than suites take that succeed.
+/// For a whole suite. Less than the runner's own limit, after which nothing is told; more than suites take that
+/// succeed.
 const PATIENCE: Duration = Duration::from_secs(220);
 
 /// A Neovim with the plugin in its runtime path and the server of this build, and nothing of the person's.

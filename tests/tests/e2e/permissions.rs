@@ -1,6 +1,7 @@
 //! Permissions that people decide: any number at once, answered from anywhere, by whoever is first.
 //!
-//! The agent is a shell script that speaks as much of the Agent Client Protocol as it takes to ask; it notes each answer.
+//! The agent is a shell script that speaks as much of the Agent Client Protocol as it takes to ask; it notes each
+//! answer.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,8 +14,8 @@ use pactify_tests::sandbox::{Repository, Sandbox};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// Asks for as many permissions as its first argument says, and ends its turn when all are answered. Its options are in a
-/// hostile order, under hostile names.
+/// Asks for as many permissions as its first argument says, and ends its turn when all are answered. Its options are in
+/// a hostile order, under hostile names.
 const AGENT: &str = r#"
 say() { printf '%s\n' "$1"; }
 while IFS= read -r line; do

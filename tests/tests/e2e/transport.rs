@@ -1,5 +1,5 @@
-//! The language server transport, against a probe whose handlers sleep, panic, print and wait for the client; what comes
-//! from outside ([`mutations`], [`product`]) against the product, too.
+//! The language server transport, against a probe whose handlers sleep, panic, print and wait for the client; what
+//! comes from outside ([`mutations`], [`product`]) against the product, too.
 //!
 //! Where a check is about a defect of `tower_lsp::Server`, a test of the same module runs the same steps against the
 //! probe on that server and shows that they fail, so that ours cannot pass by looking at nothing.

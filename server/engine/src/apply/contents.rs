@@ -1,7 +1,8 @@
 //! Where an apply gets its bytes from, and how they relate to the bytes of a checkout.
 //!
 //! The applier knows neither git nor its attributes: [`Contents`] yields blobs by id, [`Canonical`] translates between
-//! what a repository stores and what a checkout holds (line endings, filters). What implements them is handed in by whoever applies.
+//! what a repository stores and what a checkout holds (line endings, filters). What implements them is handed in by
+//! whoever applies.
 
 use std::io;
 

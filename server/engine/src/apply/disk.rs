@@ -120,8 +120,8 @@ impl Disk {
 
     /// Moves an entry to a name that must be free: [`Errno::EXIST`] when it is not.
     ///
-    /// Without `RENAME_NOREPLACE` this is a hard link and an unlink: between the two the entry has both names. The new name is
-    /// on the disk before the old one goes, or a power failure could take both.
+    /// Without `RENAME_NOREPLACE` this is a hard link and an unlink: between the two the entry has both names. The new
+    /// name is on the disk before the old one goes, or a power failure could take both.
     pub(super) fn move_to_free(&self, from: At<'_>, to: At<'_>) -> Result<()> {
         if self.no_replace.load(Ordering::Relaxed) {
             let call = || rustix::fs::renameat_with(from.dir, from.name, to.dir, to.name, RenameFlags::NOREPLACE);

@@ -1,4 +1,5 @@
-//! The checkout as it is now, at the paths of a change set: what `ChangeSet::check` decides on, and what people are shown.
+//! The checkout as it is now, at the paths of a change set: what `ChangeSet::check` decides on, and what people are
+//! shown.
 //!
 //! Reads only. Takes no lock of git's and does not look at the index.
 
@@ -19,7 +20,8 @@ use super::look::{Seen, look, read_at_most};
 use super::tree::{Blocked, Tree, names, open_directory};
 use crate::hash::Algorithm;
 
-/// Looks at every path of `set` in the checkout of `repository`; `grounds` say what may be there besides base and result.
+/// Looks at every path of `set` in the checkout of `repository`; `grounds` say what may be there besides base and
+/// result.
 ///
 /// `unsaved` are the paths for which an editor holds unsaved text ([`super::unsaved::unsaved`]).
 ///

@@ -2,8 +2,8 @@
 //!
 //! An exchange needs both sides on one file system. The checkout's git directory usually is on it and is out of
 //! everybody's sight: `<git dir>/pactify/stage-<store>/<apply>/`. Where it is not (a linked worktree on another disk, a
-//! separate git directory), the directory is `.pactify-stage/` at the checkout's top, with an ignore file of its own that
-//! hides it from git; [`super::Applied`] says so. `<store>` keeps two PACTIFY_HOMEs out of each other's way.
+//! separate git directory), the directory is `.pactify-stage/` at the checkout's top, with an ignore file of its own
+//! that hides it from git; [`super::Applied`] says so. `<store>` keeps two PACTIFY_HOMEs out of each other's way.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -67,7 +67,8 @@ impl StageRoot {
         self.home
     }
 
-    /// What a failed step here means. Where something else stands in the place of one of its directories, that is named.
+    /// What a failed step here means. Where something else stands in the place of one of its directories, that is
+    /// named.
     pub(super) fn refusal(&self, error: Errno) -> ApplyError {
         let top = self.anchor_path.join(self.top_name());
         let is_taken = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| !found.is_dir());

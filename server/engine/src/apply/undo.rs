@@ -1,10 +1,10 @@
 //! Taking a finished apply back: an apply the other way round.
 //!
-//! Allowed while every path that it touched is exactly as it left it: kind, bytes, executable bit. The old contents come
-//! out of its stage by a second name, so what comes back is the very file that was there, with its permission bits,
-//! times, hard links and attributes; where a file system has no second names, it is a copy with the same bits. Nothing is
-//! converted. Like an apply it is recorded, committed, and rolled back if it is interrupted; the stage of the apply stays
-//! whole until its undo is finished and [`super::forget`] is called.
+//! Allowed while every path that it touched is exactly as it left it: kind, bytes, executable bit. The old contents
+//! come out of its stage by a second name, so what comes back is the very file that was there, with its permission
+//! bits, times, hard links and attributes; where a file system has no second names, it is a copy with the same bits.
+//! Nothing is converted. Like an apply it is recorded, committed, and rolled back if it is interrupted; the stage of
+//! the apply stays whole until its undo is finished and [`super::forget`] is called.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -38,8 +38,8 @@ pub struct Undone {
 
 /// Takes `apply` back: every path, or none.
 ///
-/// `unsaved` are the paths for which an editor holds unsaved text. [`super::recover`] has to have run under the same lock.
-/// What was kept for the apply, and the record of this, stay until [`super::forget`].
+/// `unsaved` are the paths for which an editor holds unsaved text. [`super::recover`] has to have run under the same
+/// lock. What was kept for the apply, and the record of this, stay until [`super::forget`].
 ///
 /// # Errors
 /// [`ApplyError::NotAsLeft`] names every path at which the checkout is not as the apply left it. After every error but

@@ -1,12 +1,14 @@
 //! The read-only baseline: whether anything in a checkout changed, and *unchanged* only where that is known.
 //!
-//! Every entry below the checkout — tracked, untracked, ignored — by its `stat`. A process without privileges can set a file's
-//! modification time, but not its change time, so the same `stat` is the same file; where it could be otherwise (the
-//! change time is within two seconds of the look, or in the future) the content is hashed at once. Afterwards an entry
-//! with another `stat` is hashed: the same content was only *touched*, and a content that cannot be compared counts as
-//! changed. What cannot be looked at, a mount, or a clock that was set meanwhile is an error, never "unchanged".
+//! Every entry below the checkout — tracked, untracked, ignored — by its `stat`. A process without privileges can set a
+//! file's modification time, but not its change time, so the same `stat` is the same file; where it could be otherwise
+//! (the change time is within two seconds of the look, or in the future) the content is hashed at once. Afterwards an
+//! entry with another `stat` is hashed: the same content was only *touched*, and a content that cannot be compared
+//! counts as changed. What cannot be looked at, a mount, or a clock that was set meanwhile is an error, never
+//! "unchanged".
 //!
-//! Of a git directory everything but what [`part`] names; what is named there is compared by its meaning, or said to be harmless.
+//! Of a git directory everything but what [`part`] names; what is named there is compared by its meaning, or said to be
+//! harmless.
 
 pub(super) mod part;
 mod record;
@@ -138,7 +140,8 @@ impl Times {
 }
 
 impl Baseline {
-    /// Takes the baseline of the checkout at `top`. Its git directory is left out; a `.git` that is none is an entry like any other.
+    /// Takes the baseline of the checkout at `top`. Its git directory is left out; a `.git` that is none is an entry
+    /// like any other.
     ///
     /// # Errors
     /// When anything could not be looked at.
@@ -171,8 +174,8 @@ impl Baseline {
         self.len() == 0
     }
 
-    /// Looks again. `recorded` gives the content that an unchanged file had by another record (git's index), where there
-    /// is one; it is asked only about files whose `stat` changed.
+    /// Looks again. `recorded` gives the content that an unchanged file had by another record (git's index), where
+    /// there is one; it is asked only about files whose `stat` changed.
     ///
     /// # Errors
     /// When anything could not be looked at: then nothing may be taken for unchanged.

@@ -1,8 +1,8 @@
 //! The guard over a checkout in which a read-only job works: everything below it, and in its git directories.
 //!
 //! It is taken before anything runs and kept beside the job, so that a recovery compares as well; its digest is in the
-//! journal. Whatever cannot be compared is a difference. What refs are, and what a change of the configuration means, is
-//! [`super::Watch`]'s part. Nothing is written to the checkout, ever.
+//! journal. Whatever cannot be compared is a difference. What refs are, and what a change of the configuration means,
+//! is [`super::Watch`]'s part. Nothing is written to the checkout, ever.
 
 use pactify_core::job::RepositoryRecord;
 use pactify_core::job::event::CheckoutRecord;
@@ -39,8 +39,8 @@ struct Header {
 }
 
 impl Checkout {
-    /// Looks at the checkout of `repository`, whose objects are named by SHA-256 if `sha256`. Registrations of trees below
-    /// `jobs` are pactify's own.
+    /// Looks at the checkout of `repository`, whose objects are named by SHA-256 if `sha256`. Registrations of trees
+    /// below `jobs` are pactify's own.
     ///
     /// # Errors
     /// When anything could not be looked at.

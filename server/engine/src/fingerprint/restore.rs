@@ -1,10 +1,10 @@
 //! Puts chosen parts of what changed outside back, each whole or not at all.
 //!
-//! A part is put back only while it is exactly as it was found after the job; what somebody changed since is theirs. Files are
-//! written as git writes its own: new content in `<name>.lock`, made only if nothing has that name, then renamed over
-//! the old; a lock that is there already is git's, and is respected. A configuration is edited key by key, so that what a
-//! person set meanwhile stays. Refs go through git, which checks the old value, and the value that is replaced stays in the
-//! ref's log: no commit is lost.
+//! A part is put back only while it is exactly as it was found after the job; what somebody changed since is theirs.
+//! Files are written as git writes its own: new content in `<name>.lock`, made only if nothing has that name, then
+//! renamed over the old; a lock that is there already is git's, and is respected. A configuration is edited key by key,
+//! so that what a person set meanwhile stays. Refs go through git, which checks the old value, and the value that is
+//! replaced stays in the ref's log: no commit is lost.
 
 mod files;
 
@@ -54,8 +54,8 @@ impl Watch<'_> {
     /// Puts the differences at `chosen` of an attempt back. `before` and `after` are the digests of its records.
     ///
     /// # Errors
-    /// When the records are not there as they were made, or our own directory cannot be used. Whatever else stands in the
-    /// way is the [`Verdict`] of a part.
+    /// When the records are not there as they were made, or our own directory cannot be used. Whatever else stands in
+    /// the way is the [`Verdict`] of a part.
     pub fn restore(
         &self,
         attempt: AttemptNo,

@@ -1,8 +1,8 @@
 //! Looks at what steers git in the directory that all checkouts of a repository share.
 //!
-//! Everything is opened by name in the directory above, following nothing, and only if it is a regular file, so whatever a
-//! job put there can neither be waited for nor lead elsewhere. What cannot be looked at becomes a gap, which counts as
-//! changed. Refs are read from their files; tables of refs by git, from copies in a git directory of ours.
+//! Everything is opened by name in the directory above, following nothing, and only if it is a regular file, so
+//! whatever a job put there can neither be waited for nor lead elsewhere. What cannot be looked at becomes a gap, which
+//! counts as changed. Refs are read from their files; tables of refs by git, from copies in a git directory of ours.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,9 +1,9 @@
 //! What the person has accepted of a job so far, as a tree: the base with every part that was ever applied.
 //!
-//! It lies in a git directory of ours, `accepted/`, made by the first apply. A capture replaces the one before it; what was
-//! accepted from an earlier result must not go with it, so the contents are kept here as well (a second name of the same
-//! file where that can be). Whoever writes here holds the job's lock. A job could have written here as well, or have put
-//! something in its place: after each attempt a fresh one takes its place ([`Git::renew_accepted`]).
+//! It lies in a git directory of ours, `accepted/`, made by the first apply. A capture replaces the one before it; what
+//! was accepted from an earlier result must not go with it, so the contents are kept here as well (a second name of the
+//! same file where that can be). Whoever writes here holds the job's lock. A job could have written here as well, or
+//! have put something in its place: after each attempt a fresh one takes its place ([`Git::renew_accepted`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -48,8 +48,8 @@ impl Git {
         Ok(Some(Accepted { git: self.clone(), path, objects }))
     }
 
-    /// The same, to add to. As long as nothing was `accepted`, no journal names anything in there, and what an apply left
-    /// that did not come to its record may be torn: a fresh one is made.
+    /// The same, to add to. As long as nothing was `accepted`, no journal names anything in there, and what an apply
+    /// left that did not come to its record may be torn: a fresh one is made.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -76,8 +76,8 @@ impl Git {
         Ok(Accepted { git: self.clone(), path, objects })
     }
 
-    /// Puts a fresh store where a job may have been: of what lies there only objects are taken over, whose names vouch for
-    /// them, and nothing at all unless something was `accepted`. The job's processes are dead by now.
+    /// Puts a fresh store where a job may have been: of what lies there only objects are taken over, whose names vouch
+    /// for them, and nothing at all unless something was `accepted`. The job's processes are dead by now.
     ///
     /// # Errors
     /// When it cannot be made; what is there stays.
@@ -161,8 +161,8 @@ impl Accepted {
         Ok(changes)
     }
 
-    /// Writes the tree that is `before` with `entries`, whose contents `capture` holds, or `made` yields; all of it is on
-    /// the disk when this returns.
+    /// Writes the tree that is `before` with `entries`, whose contents `capture` holds, or `made` yields; all of it is
+    /// on the disk when this returns.
     ///
     /// # Errors
     /// When a content is nowhere, or cannot be written.

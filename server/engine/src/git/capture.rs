@@ -1,9 +1,9 @@
 //! From the tree that a dead job left to objects of our own.
 //!
 //! [`walk`] looks at every entry without following or opening anything special, and decides what has changed, what is
-//! new and what is only noted. [`store`] puts contents into a git directory that is made for this capture, in the form in
-//! which git would store them under the base's attributes ([`convert`], [`super::conversion`]). [`write`] makes the result's tree. From
-//! then on nothing looks at the job's files any more.
+//! new and what is only noted. [`store`] puts contents into a git directory that is made for this capture, in the form
+//! in which git would store them under the base's attributes ([`convert`], [`super::conversion`]). [`write`] makes the
+//! result's tree. From then on nothing looks at the job's files any more.
 //!
 //! The job's index, refs, `.git` file, configuration, attributes and ignore rules have no part in it: a commit, a
 //! reset, `assume-unchanged` or an exclude changes nothing. Nothing that the job left can stop a capture or hide the
@@ -230,8 +230,8 @@ pub(super) fn create(
     Layout { path, settings, rules, sha256, checkout: false, head, alternates: &alternates }.create()
 }
 
-/// The paths below `root` that are not what a tree was populated with, ignored ones apart. A file whose conversion changes
-/// its bytes may be named although only its time changed.
+/// The paths below `root` that are not what a tree was populated with, ignored ones apart. A file whose conversion
+/// changes its bytes may be named although only its time changed.
 pub(super) fn differing(
     root: &OwnedFd,
     listing: &Listing,
@@ -246,7 +246,8 @@ pub(super) fn differing(
         let hashed = candidate.open(root).and_then(|mut file| algorithm.blob_from(candidate.size, &mut file));
         entry.mode == file_mode(candidate.executable) && hashed.is_ok_and(|found| found.as_ref() == Some(&entry.object))
     };
-    // Of the youngest files the walk does not trust the `stat`; here it is enough, and the content may be a converted one.
+    // Of the youngest files the walk does not trust the `stat`; here it is enough, and the content may be a converted
+    // one.
     let looks_same = |candidate: &entry::Candidate| {
         let known = manifest.files.get(&candidate.path);
         let stat = entry::open_below(root, candidate.path.parent().as_ref()).and_then(|directory| {
@@ -261,8 +262,8 @@ pub(super) fn differing(
     Ok(paths)
 }
 
-/// The files and links below `root` that are not what a tree was populated with, ignored ones apart, and the paths of the
-/// base that are gone.
+/// The files and links below `root` that are not what a tree was populated with, ignored ones apart, and the paths of
+/// the base that are gone.
 pub(super) fn standing(
     root: &OwnedFd,
     listing: &Listing,

@@ -18,8 +18,8 @@ use super::error::GitError;
 use crate::process::run::{Output, Overflow};
 use crate::process::{ChildEnv, Invocation, Limits};
 
-/// The git commands we use. Plumbing, except that only `worktree add` makes a linked worktree, and only `status` compares
-/// a checkout with its ignore rules.
+/// The git commands we use. Plumbing, except that only `worktree add` makes a linked worktree, and only `status`
+/// compares a checkout with its ignore rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     CatFile,

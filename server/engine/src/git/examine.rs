@@ -40,8 +40,9 @@ impl Git {
         self.locate(&folder).ok()
     }
 
-    /// The git directory that every checkout of the repository around `folder` shares. It names the repository's jobs, and
-    /// is known as well where no job could start: a job may have put into the configuration what [`Self::examine`] refuses.
+    /// The git directory that every checkout of the repository around `folder` shares. It names the repository's jobs,
+    /// and is known as well where no job could start: a job may have put into the configuration what [`Self::examine`]
+    /// refuses.
     ///
     /// # Errors
     /// [`GitError::NoRepository`] and its kin.
@@ -177,8 +178,8 @@ impl Git {
     }
 }
 
-/// Refuses a checkout that the folder is not in, and one that does not lead back to its repository: a job could have put
-/// either into the configuration (threat T-09), and an apply would write there.
+/// Refuses a checkout that the folder is not in, and one that does not lead back to its repository: a job could have
+/// put either into the configuration (threat T-09), and an apply would write there.
 fn refuse_redirected(folder: &AbsPath, repository: &RepositoryRecord) -> Result<(), GitError> {
     let worktree = &repository.worktree;
     let leads_back = match std::fs::canonicalize(worktree.join(".git")) {

@@ -1,8 +1,10 @@
-//! A captured result for use outside pactify: as a patch that `git apply` takes, or as a branch of the person's repository.
+//! A captured result for use outside pactify: as a patch that `git apply` takes, or as a branch of the person's
+//! repository.
 //!
-//! A branch is the one thing that is written into the person's repository besides keep-refs, and only on their command: the
-//! result's objects go there as a pack, then a commit on the job's base, then the ref, which must not exist yet. A base
-//! that is the job's own goes there, too: the branch then has the person's uncommitted work as a commit of its own.
+//! A branch is the one thing that is written into the person's repository besides keep-refs, and only on their command:
+//! the result's objects go there as a pack, then a commit on the job's base, then the ref, which must not exist yet. A
+//! base that is the job's own goes there, too: the branch then has the person's uncommitted work as a commit of its
+//! own.
 
 use pactify_core::job::{Base, RepositoryRecord};
 use pactify_core::{AbsPath, ObjectId, RepoPath};

@@ -1,7 +1,7 @@
 //! Which new files count: the ignore rules of the base and of the person, never the job's.
 //!
-//! Precedence is git's: the rules nearest to the file first, within them the last; then `info/exclude`, then the person's
-//! own file. A tracked file is never ignored; asking only about new ones is the caller's work.
+//! Precedence is git's: the rules nearest to the file first, within them the last; then `info/exclude`, then the
+//! person's own file. A tracked file is never ignored; asking only about new ones is the caller's work.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

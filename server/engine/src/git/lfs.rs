@@ -59,8 +59,8 @@ impl LocalStore {
         Ok(if fits { Kept::Content(file.into()) } else { Kept::Nothing })
     }
 
-    /// Gives the content of `pointer` to `piece`, part by part. False when the store does not have it; then what `piece`
-    /// got is not it.
+    /// Gives the content of `pointer` to `piece`, part by part. False when the store does not have it; then what
+    /// `piece` got is not it.
     pub(super) fn copy(&self, pointer: &Pointer, piece: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<bool> {
         match self.open(pointer)? {
             Kept::Nothing => Ok(false),

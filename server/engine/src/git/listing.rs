@@ -1,7 +1,7 @@
 //! What a tree holds, by path: the base's side of a capture.
 //!
-//! Trees are read from libgit2's object database where it knows the format and has them all; `ls-tree` does what it cannot,
-//! and says what is wrong.
+//! Trees are read from libgit2's object database where it knows the format and has them all; `ls-tree` does what it
+//! cannot, and says what is wrong.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -29,7 +29,8 @@ pub(super) struct Listed {
     pub(super) object: ObjectId,
 }
 
-/// Every entry of a tree, at any depth, and the directories that lead to them with their own trees, where those are known.
+/// Every entry of a tree, at any depth, and the directories that lead to them with their own trees, where those are
+/// known.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub(super) entries: BTreeMap<RepoPath, Listed>,

@@ -126,8 +126,8 @@ impl Fingerprint {
 }
 
 impl Manifest {
-    /// Makes the record of `files`, which are all there. `probe` names a file on the same file system that may be made: its
-    /// time tells which files are too young for their `stat` to be trusted.
+    /// Makes the record of `files`, which are all there. `probe` names a file on the same file system that may be made:
+    /// its time tells which files are too young for their `stat` to be trusted.
     pub(super) fn record(
         header: Header,
         mut files: BTreeMap<RepoPath, Fingerprint>,

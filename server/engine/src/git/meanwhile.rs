@@ -1,9 +1,9 @@
 //! Which files of the person's checkout changed while a job ran.
 //!
-//! git compares, as for [`super::uncommitted`], in a git directory made for each look and by the rules of before: what an
-//! agent without a sandbox left in the person's repository steers nothing. What differed before the job is told apart by
-//! the change time, which nobody without privileges can set, and a deletion by what was missing before. Nothing is read
-//! but by git, and no link is followed on the way.
+//! git compares, as for [`super::uncommitted`], in a git directory made for each look and by the rules of before: what
+//! an agent without a sandbox left in the person's repository steers nothing. What differed before the job is told
+//! apart by the change time, which nobody without privileges can set, and a deletion by what was missing before.
+//! Nothing is read but by git, and no link is followed on the way.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;

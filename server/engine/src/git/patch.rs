@@ -1,9 +1,10 @@
-//! A patch as text that loses nothing: `git apply` makes the very bytes of it, and it is UTF-8, as JSON and editors want it.
+//! A patch as text that loses nothing: `git apply` makes the very bytes of it, and it is UTF-8, as JSON and editors
+//! want it.
 //!
-//! git writes lines as they are, in whatever encoding. A file whose lines are not UTF-8 (or a link whose target is not) is
-//! given as git gives binary contents instead, `GIT binary patch`: the two contents, deflated, in base 85. They are put into
-//! the format here, because attributes of the person decide what git itself takes for text, and nothing does for links;
-//! without a compression, which the format allows: such files are few and small.
+//! git writes lines as they are, in whatever encoding. A file whose lines are not UTF-8 (or a link whose target is not)
+//! is given as git gives binary contents instead, `GIT binary patch`: the two contents, deflated, in base 85. They are
+//! put into the format here, because attributes of the person decide what git itself takes for text, and nothing does
+//! for links; without a compression, which the format allows: such files are few and small.
 
 use std::fmt::Write as _;
 
@@ -55,8 +56,8 @@ impl Patch {
     }
 }
 
-/// Cuts before each header. No line of a content begins like one: those of a text begin with a sign or a blank, those of a
-/// binary content hold no blank.
+/// Cuts before each header. No line of a content begins like one: those of a text begin with a sign or a blank, those
+/// of a binary content hold no blank.
 fn parts(raw: &[u8]) -> Vec<&[u8]> {
     let lines = raw.split_inclusive(|byte| *byte == b'\n');
     let starts = lines.scan(0, |at, line| {

@@ -1,8 +1,8 @@
 //! Makes a job's tree: all of it, or nothing.
 //!
-//! A [`Isolation::Private`] tree has a git directory of its own: own configuration, hooks, index, refs and stash; objects
-//! are borrowed. A [`Isolation::Linked`] one is registered in the person's repository as `git worktree add --detach`
-//! would, and populated through the same inert git directory. Either way no filter, hook or program that a
+//! A [`Isolation::Private`] tree has a git directory of its own: own configuration, hooks, index, refs and stash;
+//! objects are borrowed. A [`Isolation::Linked`] one is registered in the person's repository as `git worktree add
+//! --detach` would, and populated through the same inert git directory. Either way no filter, hook or program that a
 //! configuration names can run, and a ref in the person's repository keeps the base from being collected.
 //!
 //! Every step that leaves something behind is entered in an [`undo::Undo`] first.

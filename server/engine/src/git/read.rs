@@ -1,8 +1,8 @@
 //! Reading small files by path where somebody else may have put something else: a pipe there must not be waited for.
 //!
-//! Links are followed: what is read this way is the person's (their ignore rules may well be a link), or lies where only
-//! they and their jobs can write, and nothing is written. Files of the store are [`crate::disk`]'s, a job's tree the
-//! capture's.
+//! Links are followed: what is read this way is the person's (their ignore rules may well be a link), or lies where
+//! only they and their jobs can write, and nothing is written. Files of the store are [`crate::disk`]'s, a job's tree
+//! the capture's.
 
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -23,8 +23,8 @@ pub struct Rename {
 }
 
 impl Git {
-    /// The renames between two trees of a captured result, as `git diff -M` finds them. `changes` are the differences of
-    /// the two.
+    /// The renames between two trees of a captured result, as `git diff -M` finds them. `changes` are the differences
+    /// of the two.
     ///
     /// # Errors
     /// When `capture` does not hold the trees.

@@ -1,9 +1,10 @@
 //! What a verification left in a job's tree, so that a job which goes on there does not take it for its own.
 //!
-//! The result is captured before its verification runs, and what that writes is no part of it. It stays to be looked at. When
-//! the job is resumed, files that the verification made and nobody touched since are removed first ([`Residue::remove`]); files of
-//! the result that it changed cannot be told from work by then, and are named. Both are known by their `stat` from just before and
-//! just after ([`Standing`]). Nothing of the job, or of its verification, runs meanwhile.
+//! The result is captured before its verification runs, and what that writes is no part of it. It stays to be looked
+//! at. When the job is resumed, files that the verification made and nobody touched since are removed first
+//! ([`Residue::remove`]); files of the result that it changed cannot be told from work by then, and are named. Both are
+//! known by their `stat` from just before and just after ([`Standing`]). Nothing of the job, or of its verification,
+//! runs meanwhile.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;

@@ -68,8 +68,8 @@ impl Git {
         }
     }
 
-    /// A configuration's text with other values for `key`, of which it has `there`; `None` where git cannot edit it. The
-    /// text is edited as a file of ours: nothing that it includes or configures has any effect.
+    /// A configuration's text with other values for `key`, of which it has `there`; `None` where git cannot edit it.
+    /// The text is edited as a file of ours: nothing that it includes or configures has any effect.
     ///
     /// # Errors
     /// When the scratch directory cannot be made.

@@ -1,13 +1,14 @@
 //! What a job starts from where that is more than a commit: the checkout as it is, and the unsaved text of an editor.
 //!
 //! Made while the person waits, so that later edits have no part in it: a commit of our own on top of HEAD, in a git
-//! directory inside the job's ([`Places::base`]). The person's index, refs, stash and objects are only read, nothing that
-//! their configuration names is run, and no file that is neither a regular file nor a link is opened.
+//! directory inside the job's ([`Places::base`]). The person's index, refs, stash and objects are only read, nothing
+//! that their configuration names is run, and no file that is neither a regular file nor a link is opened.
 //!
 //! - [`look`]: which paths have to be read, by git's stat cache; [`buffers`]: which texts stand in for files.
-//! - Contents are read and stored as a capture does it ([`super::capture::store`]), in the form that git gives them under
-//!   the attributes that the checkout has now.
-//! - [`keep`]: the commit, and every object of it that HEAD does not have, whatever else the person's repository has today.
+//! - Contents are read and stored as a capture does it ([`super::capture::store`]), in the form that git gives them
+//!   under the attributes that the checkout has now.
+//! - [`keep`]: the commit, and every object of it that HEAD does not have, whatever else the person's repository has
+//!   today.
 //! - [`told`]: what the person is told about it.
 
 mod buffers;

@@ -2,8 +2,9 @@
 //!
 //! git compares, in a git directory of ours whose HEAD is that commit: no filter, fsmonitor or hook of the person's
 //! configuration is known there. The index is a copy, so that git neither locks nor refreshes the person's; its stat
-//! cache is what makes this as fast as their own `git status`. What was changed inside submodules is left out: each is a
-//! repository with a configuration of its own, and git would run in it. So is what the person told git to leave out (`assume-unchanged`).
+//! cache is what makes this as fast as their own `git status`. What was changed inside submodules is left out: each is
+//! a repository with a configuration of its own, and git would run in it. So is what the person told git to leave out
+//! (`assume-unchanged`).
 
 use std::fs;
 use std::io;
@@ -126,8 +127,8 @@ impl Uncommitted {
     }
 }
 
-/// Copies the index with its time, since entries that are as young as the index are compared by content, and what a split
-/// index shares. A checkout without an index has an empty one.
+/// Copies the index with its time, since entries that are as young as the index are compared by content, and what a
+/// split index shares. A checkout without an index has an empty one.
 pub(super) fn copy_index(repository: &RepositoryRecord, git_dir: &AbsPath, to: &AbsPath) -> Result<(), GitError> {
     let from = repository.git_dir.join("index");
     let times = match fs::metadata(&from) {

@@ -1,10 +1,10 @@
 //! Where harnesses are looked for: on this process's search path, then on the one of the person's login shell.
 //!
 //! An editor that was started from a desktop has a thin `PATH`, without `~/.local/bin` and its like. The login shell is
-//! asked once for its own: with a limit on its time and its words, at home, and only what stands between two marks nobody
-//! can guess counts. Nothing is searched that a repository or a job could have written to: relative and empty entries
-//! are dropped, and so is what lies in the repository that the job is for, or in `PACTIFY_HOME` ([`Apart`]). A link that
-//! leads there is passed over as if it were not there.
+//! asked once for its own: with a limit on its time and its words, at home, and only what stands between two marks
+//! nobody can guess counts. Nothing is searched that a repository or a job could have written to: relative and empty
+//! entries are dropped, and so is what lies in the repository that the job is for, or in `PACTIFY_HOME` ([`Apart`]). A
+//! link that leads there is passed over as if it were not there.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -104,8 +104,8 @@ impl Apart {
         Self(apart.into_iter().map(|path| real(&path)).collect())
     }
 
-    /// Finds a program by its bare name, the first one that is nobody else's; one that is named by its place is the person's
-    /// choice.
+    /// Finds a program by its bare name, the first one that is nobody else's; one that is named by its place is the
+    /// person's choice.
     pub(super) fn find_executable(&self, env: &Env, name: &OsStr) -> Result<AbsPath, EnvError> {
         if Path::new(name).is_absolute() {
             return env.find_executable(name);

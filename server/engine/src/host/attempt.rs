@@ -1,8 +1,8 @@
 //! One attempt, from the tree to the last event: prepare, launch, drive, sweep, capture, verify, conclude.
 //!
 //! Every step's failure becomes part of the outcome; only a journal that cannot be written ends the host without one
-//! (the attempt is then *lost*, and the next recovery repairs it). A result is captured only with the proof that nothing
-//! of the job runs any more.
+//! (the attempt is then *lost*, and the next recovery repairs it). A result is captured only with the proof that
+//! nothing of the job runs any more.
 
 use pactify_core::harness::Conclusion;
 use pactify_core::job::Place;
@@ -79,8 +79,8 @@ pub(super) async fn run(host: &mut Host, turn: Turn) -> Result<(), HostError> {
     end(host, work)
 }
 
-/// Repairs a job whose host died, or could not end or capture everything: sweeps what it left running, captures what it left in its
-/// tree.
+/// Repairs a job whose host died, or could not end or capture everything: sweeps what it left running, captures what it
+/// left in its tree.
 pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
     let before = host.state().attempt.clone();
     let left = Left::of(host);
@@ -242,7 +242,8 @@ async fn not_started(host: &mut Host, work: Work) -> Result<Work, HostError> {
     Ok(work)
 }
 
-/// A read-only job that looks around in the person's checkout. Nothing is made there, captured from there, or removed there.
+/// A read-only job that looks around in the person's checkout. Nothing is made there, captured from there, or removed
+/// there.
 async fn in_checkout(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
     if let Err(failure) = turn::without_tree(host).await? {
         return Ok(Work::failed(failure));

@@ -1,8 +1,8 @@
 //! A command of ours in a job's tree: the tree's setup, and the verification of a result.
 //!
 //! It runs below the host like a harness: with the job's mark, a clean environment, a deadline of its own, and a sweep
-//! after it, so that nothing that it started lives on. What it says becomes events, bounded and redacted. Which text it is,
-//! and that the person wants it, was decided before ([`pactify_core::job::setup`], [`pactify_core::job::verify`]).
+//! after it, so that nothing that it started lives on. What it says becomes events, bounded and redacted. Which text it
+//! is, and that the person wants it, was decided before ([`pactify_core::job::setup`], [`pactify_core::job::verify`]).
 
 use std::io;
 use std::time::Duration;
@@ -93,7 +93,8 @@ struct Said {
     tail: String,
 }
 
-/// Runs it at the top of the tree, with its start, its output and its end recorded. Returns once nothing of it runs any more.
+/// Runs it at the top of the tree, with its start, its output and its end recorded. Returns once nothing of it runs any
+/// more.
 pub(super) async fn run(
     host: &mut Host,
     command: &Command,

@@ -1,9 +1,9 @@
 //! Talking to a living host: one line of JSON each way over its socket.
 //!
 //! Little goes this way, since the journal already tells every reader what happened: a host can be asked who it is, to
-//! end its job, and to take a person's answer. Both sides may be of different versions: a request that a host does not know gets
-//! [`Reply::Unsupported`], and unknown fields are ignored. Who may ask is checked where the connection is made
-//! ([`crate::job_dir::socket`]).
+//! end its job, and to take a person's answer. Both sides may be of different versions: a request that a host does not
+//! know gets [`Reply::Unsupported`], and unknown fields are ignored. Who may ask is checked where the connection is
+//! made ([`crate::job_dir::socket`]).
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;

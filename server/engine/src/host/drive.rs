@@ -242,8 +242,8 @@ impl Loop<'_> {
         }
     }
 
-    /// A wrapper that waits for the network, a prompt that nobody sees: of a harness that never began, standard error may know
-    /// why.
+    /// A wrapper that waits for the network, a prompt that nobody sees: of a harness that never began, standard error
+    /// may know why.
     fn tell_what_was_muttered(&mut self) {
         let said = self.muttered.take().map(|muttered| muttered.quoted()).unwrap_or_default();
         if !said.is_empty() {

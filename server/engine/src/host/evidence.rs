@@ -1,7 +1,8 @@
 //! Reading the records that a harness keeps in the job's home, once nothing of the job runs any more.
 //!
-//! The job may have put anything there: nothing is followed, no mount is entered, nothing but a regular file of a bounded
-//! length is read, and what stands for `*` must be the only directory, but for those whose names begin with a dot.
+//! The job may have put anything there: nothing is followed, no mount is entered, nothing but a regular file of a
+//! bounded length is read, and what stands for `*` must be the only directory, but for those whose names begin with a
+//! dot.
 
 use std::io::{self, BufRead, BufReader, Read as _};
 
@@ -13,8 +14,8 @@ use crate::disk::{Dir, DiskError, Open};
 /// What is told each line, without its line feed; nothing for one that is too long.
 type OnLine<'a> = &'a mut dyn FnMut(Option<&[u8]>);
 
-/// The file's contents, which are empty where it is read by lines; `None` when there is no such file, or it is none that can
-/// be trusted.
+/// The file's contents, which are empty where it is read by lines; `None` when there is no such file, or it is none
+/// that can be trusted.
 pub(super) fn read(home: &AbsPath, wanted: &Evidence, on_line: OnLine<'_>) -> Option<Vec<u8>> {
     match find(home, wanted, on_line) {
         Ok(found) => found,

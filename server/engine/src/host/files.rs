@@ -2,7 +2,8 @@
 //!
 //! The harness works in the same tree meanwhile, so what a name leads to can change between two looks: every step goes
 //! from a directory's descriptor to the next and follows no link, only regular files are opened, and nothing waits: a
-//! file system that the job mounted in its tree, which may never answer, is not entered. What may be asked for at all was decided before ([`pactify_core::harness::FileRequest`] holds a path below the tree).
+//! file system that the job mounted in its tree, which may never answer, is not entered. What may be asked for at all
+//! was decided before ([`pactify_core::harness::FileRequest`] holds a path below the tree).
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

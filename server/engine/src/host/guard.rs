@@ -1,8 +1,9 @@
 //! The guard over what a read-only job looks around in, its tree or the person's checkout: fail-closed.
 //!
-//! Of its tree the change set tells first; what that cannot show is compared here. In the checkout a baseline is taken before the launch and compared once everything is verified dead, by a recovery as well. Any
-//! difference fails the job and is named, whoever made it: nobody can tell the person's edit from the job's. A comparison
-//! that cannot be made counts as a difference. Nothing here changes the checkout, or takes anything back in it.
+//! Of its tree the change set tells first; what that cannot show is compared here. In the checkout a baseline is taken
+//! before the launch and compared once everything is verified dead, by a recovery as well. Any difference fails the job
+//! and is named, whoever made it: nobody can tell the person's edit from the job's. A comparison that cannot be made
+//! counts as a difference. Nothing here changes the checkout, or takes anything back in it.
 
 use pactify_core::display::headline;
 use pactify_core::job::access::Access;

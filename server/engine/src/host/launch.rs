@@ -168,7 +168,8 @@ pub(crate) fn can_be_refreshed(target: &Path, kind: LinkKind) -> bool {
         }
 }
 
-/// Opens the directory of a planned path, component by component from its root, following nothing and entering no mount.
+/// Opens the directory of a planned path, component by component from its root, following nothing and entering no
+/// mount.
 fn directory_of(path: &AbsPath, roots: &[&AbsPath]) -> io::Result<(OwnedFd, String)> {
     let outside = || io::Error::other("the plan writes outside the job's own directories");
     let (root, below) = roots

@@ -74,8 +74,8 @@ pub(super) async fn end(host: &mut Host, dead: VerifiedDead) -> Result<VerifiedD
     Ok(dead)
 }
 
-/// The same for a harness that was not started after all: its checks may have been. What outlives them is a failure of the
-/// job like what outlives a harness.
+/// The same for a harness that was not started after all: its checks may have been. What outlives them is a failure of
+/// the job like what outlives a harness.
 pub(super) async fn abandon(host: &mut Host) -> Result<Result<(), Failure>, HostError> {
     if !host.uses_logins {
         return Ok(Ok(()));

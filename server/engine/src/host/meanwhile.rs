@@ -2,7 +2,8 @@
 //! sandbox, or verification.
 //!
 //! The files of the checkout are the person's to edit meanwhile, so nothing can be concluded from a change there; it is
-//! told, and the person knows what was theirs. Where it can't be told, nothing is said, and nothing of the job depends on it.
+//! told, and the person knows what was theirs. Where it can't be told, nothing is said, and nothing of the job depends
+//! on it.
 
 use pactify_core::Failure;
 use pactify_core::display::neutral;

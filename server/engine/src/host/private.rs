@@ -17,8 +17,8 @@ use crate::env::Env;
 /// The longest configuration of a person's own that is read, in bytes.
 const CONFIG_MAX: u64 = 1 << 20;
 
-/// The files of the person's own configuration that a job's plan takes from, as far as they are there. Unlike everything
-/// in a job's home one may be a link: many people keep such files elsewhere.
+/// The files of the person's own configuration that a job's plan takes from, as far as they are there. Unlike
+/// everything in a job's home one may be a link: many people keep such files elsewhere.
 pub(crate) fn person_files(
     env: &Env,
     harness: &dyn Harness,

@@ -1,7 +1,7 @@
 //! The permission requests that wait for a person: which answers they take, and when nobody answered in time.
 //!
-//! Which requests are open is the journal's to say; this adds since when each is open by a clock that stands still while the
-//! machine sleeps. No disk, no process: [`super::drive`] does what is decided here.
+//! Which requests are open is the journal's to say; this adds since when each is open by a clock that stands still
+//! while the machine sleeps. No disk, no process: [`super::drive`] does what is decided here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,8 +34,8 @@ pub(super) enum Refused {
 }
 
 impl Questions {
-    /// None yet. Each is denied after `patience`; in a read-only job at once. Drivers count from one: with the attempt in
-    /// its name a request is never taken for one of an earlier turn.
+    /// None yet. Each is denied after `patience`; in a read-only job at once. Drivers count from one: with the attempt
+    /// in its name a request is never taken for one of an earlier turn.
     pub(super) fn new(access: Access, patience: Duration, attempt: AttemptNo) -> Self {
         let patience = match access {
             Access::Write => patience,

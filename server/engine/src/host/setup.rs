@@ -1,7 +1,7 @@
 //! The command that makes a fresh tree ready, before the harness is started.
 //!
-//! Which text it is, and that the person wants it, was decided when the job was created ([`pactify_core::job::setup`]). How it
-//! runs is [`super::command`]. If it fails, no harness is started.
+//! Which text it is, and that the person wants it, was decided when the job was created ([`pactify_core::job::setup`]).
+//! How it runs is [`super::command`]. If it fails, no harness is started.
 
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{Known, TreeRecord};

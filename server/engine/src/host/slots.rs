@@ -1,7 +1,7 @@
 //! At most so many jobs run at once; others queue.
 //!
-//! A slot is a lock file; a host holds one from before its attempt until its harness has ended, and a dead host's slot is
-//! free at once. Whoever waits looks again every quarter of a second and can be cancelled. Order among those who
+//! A slot is a lock file; a host holds one from before its attempt until its harness has ended, and a dead host's slot
+//! is free at once. Whoever waits looks again every quarter of a second and can be cancelled. Order among those who
 //! wait is chance, which is fair enough for a handful of jobs on one machine.
 
 use std::fs::{File, TryLockError};

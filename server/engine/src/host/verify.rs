@@ -1,9 +1,9 @@
 //! Verification: whether a captured result passes the commands that the person wants it to pass.
 //!
-//! It comes after the capture, so that nothing that these commands write is ever part of the result; what they leave in the
-//! tree is [`super::residue`]'s. They run one after the
-//! other in the job's tree, until one fails. Only a result is verified: not what a job left that failed or was cancelled, no
-//! tree without changes, and no read-only job. Without commands, what the repository looks like is suggested.
+//! It comes after the capture, so that nothing that these commands write is ever part of the result; what they leave in
+//! the tree is [`super::residue`]'s. They run one after the other in the job's tree, until one fails. Only a result is
+//! verified: not what a job left that failed or was cancelled, no tree without changes, and no read-only job. Without
+//! commands, what the repository looks like is suggested.
 
 use pactify_core::job::event::{Known, TreeRecord};
 use pactify_core::job::setup::Decision;
@@ -15,8 +15,8 @@ use super::{Host, HostError, command, residue};
 use crate::causes::with_causes;
 use crate::git::{Git, GitError};
 
-/// Runs the job's verification commands. What speaks against the result is the failure; a cancel meanwhile is the caller's to
-/// see.
+/// Runs the job's verification commands. What speaks against the result is the failure; a cancel meanwhile is the
+/// caller's to see.
 pub(super) async fn run(host: &mut Host, tree: &TreeRecord) -> Result<Result<(), Failure>, HostError> {
     let checks = host.spec().verify.clone();
     if let Some(text) = verify::denied(&checks) {

@@ -1,8 +1,9 @@
-//! The watch over what the job shares with the person: looked at before anything runs, compared when everything is dead.
+//! The watch over what the job shares with the person: looked at before anything runs, compared when everything is
+//! dead.
 //!
-//! What was seen is on disk and its digest in the journal, so that a recovery compares as well; while the host lives, what
-//! it remembers counts, and not what lies on the disk. A comparison that cannot be made counts as a dangerous change: it does
-//! not take the job's result from the person, but an apply waits for their word.
+//! What was seen is on disk and its digest in the journal, so that a recovery compares as well; while the host lives,
+//! what it remembers counts, and not what lies on the disk. A comparison that cannot be made counts as a dangerous
+//! change: it does not take the job's result from the person, but an apply waits for their word.
 
 use pactify_core::display::headline;
 use pactify_core::fingerprint::{OutsideChange, Weight, weigh};

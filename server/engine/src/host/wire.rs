@@ -1,6 +1,6 @@
-//! `wire.log`: what the harness said, for people who look into a failure. Bounded and redacted, never read by us.
-//! Of lines that bring a text in pieces it has the outline only ([`pactify_core::redact::outline`]): who sees all pieces of a
-//! secret sees the secret.
+//! `wire.log`: what the harness said, for people who look into a failure. Bounded and redacted, never read by us. Of
+//! lines that bring a text in pieces it has the outline only ([`pactify_core::redact::outline`]): who sees all pieces
+//! of a secret sees the secret.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -26,7 +26,8 @@ impl WireLog {
         Self { file, left: MAX }
     }
 
-    /// Adds a line that holds no secret any more: `direction` is `<` for standard output, `!` for standard error, `>` for what we sent.
+    /// Adds a line that holds no secret any more: `direction` is `<` for standard output, `!` for standard error, `>`
+    /// for what we sent.
     pub(super) fn line(&mut self, direction: &str, line: &str) {
         let Some(file) = &mut self.file else { return };
         let head = display::head(line, MAX_LINE);

@@ -1,5 +1,5 @@
-//! What the end of an attempt left undone, done when a person asks for it: processes that could not be ended, a tree that
-//! was not captured, for them or because the capture failed, and logins that could not be settled.
+//! What the end of an attempt left undone, done when a person asks for it: processes that could not be ended, a tree
+//! that was not captured, for them or because the capture failed, and logins that could not be settled.
 
 use pactify_core::Failure;
 use pactify_core::JobId;

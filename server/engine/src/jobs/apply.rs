@@ -1,11 +1,11 @@
 //! Putting results into the checkout: preview id, checks, apply, record — in this order, under two locks.
 //!
-//! What is accepted by an apply is written down as a tree before the apply itself ([`crate::git::accepted`]); the apply's own
-//! record and the journal both name it. Parts and merges come from [`super::offer`] and [`super::merge`].
+//! What is accepted by an apply is written down as a tree before the apply itself ([`crate::git::accepted`]); the
+//! apply's own record and the journal both name it. Parts and merges come from [`super::offer`] and [`super::merge`].
 //!
 //! The job's lock makes this process the only writer of its journal, the repository's lock the only writer of the
-//! checkout. What an interrupted apply left is repaired first. An apply that was completed but not recorded (its process
-//! died in between) is recorded by the next one.
+//! checkout. What an interrupted apply left is repaired first. An apply that was completed but not recorded (its
+//! process died in between) is recorded by the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
 

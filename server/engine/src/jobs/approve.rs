@@ -48,8 +48,8 @@ impl Jobs {
         Ok(Some(Proposal { repository: examined.repository.worktree, text, decision }))
     }
 
-    /// What the front matter of `brief` proposes to run beyond what the configuration names for the repository of `folder`, if
-    /// it does.
+    /// What the front matter of `brief` proposes to run beyond what the configuration names for the repository of
+    /// `folder`, if it does.
     pub fn proposal_of(&self, brief: &str, folder: &str) -> Result<Option<Proposal>, Failure> {
         let brief = Brief::new(brief).map_err(|error| invalid(format!("brief: {error}")))?;
         let repository = self.git()?.examine(&local_path("repository", folder)?)?.repository;

@@ -1,4 +1,5 @@
-//! What a new job starts from: the commit that HEAD names, the checkout as it is, or that with an editor's unsaved text.
+//! What a new job starts from: the commit that HEAD names, the checkout as it is, or that with an editor's unsaved
+//! text.
 //!
 //! Decided and, where it is more than a commit, taken in while the person waits: later edits have no part in it.
 

@@ -1,5 +1,5 @@
-//! Telling of applies that were cut off: until the next command that writes takes one back, the checkout may hold a part of
-//! it, and nothing that is shown of that checkout means what it says.
+//! Telling of applies that were cut off: until the next command that writes takes one back, the checkout may hold a
+//! part of it, and nothing that is shown of that checkout means what it says.
 
 use pactify_core::JobId;
 use pactify_core::job::RepositoryRecord;
@@ -13,7 +13,8 @@ use crate::store::Store;
 pub(super) struct CutOff(Vec<(ApplyId, Option<RepositoryRecord>)>);
 
 impl CutOff {
-    /// Those of a store, at this moment. Where they cannot be looked at, a job can be shown all the same: the doctor says why.
+    /// Those of a store, at this moment. Where they cannot be looked at, a job can be shown all the same: the doctor
+    /// says why.
     pub(super) fn of(store: &Store) -> Self {
         let place = |apply: &ApplyId| Some(store.job(&apply.job).ok()?.spec().ok()?.repository);
         let interrupted = apply::interrupted(store).unwrap_or_else(|error| {

@@ -1,7 +1,7 @@
 //! Creating a job: everything that can be refused at once is refused here, everything later is the job's outcome.
 //!
-//! What this does must not grow with the repository: no walk, no status. A person waits for it. They wait for as long as
-//! a `git status` takes where the job starts from more than a commit ([`super::base`]).
+//! What this does must not grow with the repository: no walk, no status. A person waits for it. They wait for as long
+//! as a `git status` takes where the job starts from more than a commit ([`super::base`]).
 
 use std::sync::Arc;
 
@@ -114,8 +114,8 @@ impl Jobs {
         self.create(draft, &spec, notice.into_iter().chain(of_configuration).chain(notices).collect())
     }
 
-    /// A new job from the brief and settings of an older one, from what the repository, the checkout and the editor hold
-    /// now; with another harness if one is named. `unsaved` as in [`Self::delegate`].
+    /// A new job from the brief and settings of an older one, from what the repository, the checkout and the editor
+    /// hold now; with another harness if one is named. `unsaved` as in [`Self::delegate`].
     pub fn retry(&self, params: &RetryParams, unsaved: Option<&[UnsavedText]>) -> Result<Delegated, Failure> {
         self.refuse_inside_a_job()?;
         let old = self.store().job(&job_id(&params.job_id)?)?.spec()?;
@@ -185,8 +185,8 @@ impl Jobs {
         })
     }
 
-    /// What runs before and after the harness. Nothing of ours runs in a checkout, and what a read-only job leaves is no
-    /// result that could be verified.
+    /// What runs before and after the harness. Nothing of ours runs in a checkout, and what a read-only job leaves is
+    /// no result that could be verified.
     fn commands(
         &self,
         settings: &Settings,
@@ -215,7 +215,8 @@ impl Jobs {
         Ok(JobId::compose(at, u32::from_le_bytes(random)))
     }
 
-    /// A delegated agent must not delegate again by accident, and decides nothing about jobs. No security boundary: a job can unset the variable.
+    /// A delegated agent must not delegate again by accident, and decides nothing about jobs. No security boundary: a
+    /// job can unset the variable.
     pub(super) fn refuse_inside_a_job(&self) -> Result<(), Failure> {
         let Some(outer) = self.env().variable(Marker::NAME) else { return Ok(()) };
         Err(Failure::new(
@@ -251,8 +252,8 @@ fn command(check: &Check) -> String {
     check.command.clone()
 }
 
-/// What the job works in. Only a read-only job may look around in the checkout, where it has no tree, and so no base and no
-/// isolation.
+/// What the job works in. Only a read-only job may look around in the checkout, where it has no tree, and so no base
+/// and no isolation.
 fn place(params: &DelegateParams, access: Access) -> Result<Place, Failure> {
     if params.in_place != Some(true) {
         return Ok(Place::Tree);

@@ -114,8 +114,8 @@ impl Jobs {
         self.moved(job)
     }
 
-    /// Starts a recovery host for each job that is lost, and clears away jobs that were never finished being made. Called
-    /// by a server when it starts; returns the jobs.
+    /// Starts a recovery host for each job that is lost, and clears away jobs that were never finished being made.
+    /// Called by a server when it starts; returns the jobs.
     pub fn recover_lost(&self) -> Result<Vec<JobId>, Failure> {
         self.store().sweep_unborn()?;
         let mut recovered = Vec::new();
@@ -137,8 +137,8 @@ impl Jobs {
         }
     }
 
-    /// The journal of a finished job, for a command that adds to it: every one of them is a person's to give. A lost job is
-    /// repaired first.
+    /// The journal of a finished job, for a command that adds to it: every one of them is a person's to give. A lost
+    /// job is repaired first.
     pub(super) fn own(&self, job: &JobId, verb: &str) -> Result<Journal, Failure> {
         self.refuse_inside_a_job()?;
         match self.store().seen(job)?.1 {
@@ -229,7 +229,8 @@ impl Jobs {
         }
     }
 
-    /// Has a job repaired, that is lost, whose processes outlived it or whose tree was not captured, and waits until it is.
+    /// Has a job repaired, that is lost, whose processes outlived it or whose tree was not captured, and waits until it
+    /// is.
     pub(super) fn repair(&self, job: &JobId) -> Result<(), Failure> {
         if let Integrity::Damaged(damage) = &self.store().state(job)?.integrity {
             // No host may add to it.
@@ -277,7 +278,8 @@ impl Jobs {
     }
 }
 
-/// Connects to the job's host, which has the job's lock before it listens: one that was only just started is waited for.
+/// Connects to the job's host, which has the job's lock before it listens: one that was only just started is waited
+/// for.
 pub(super) fn connect(job: &JobDir) -> Result<UnixStream, SocketError> {
     let deadline = Instant::now() + BUSY;
     loop {
@@ -292,8 +294,8 @@ pub(super) fn connect(job: &JobDir) -> Result<UnixStream, SocketError> {
     }
 }
 
-/// What may still be written to is neither removed nor gone on with, and what was seen of it so far neither taken nor put
-/// back: what its processes did since is not compared yet.
+/// What may still be written to is neither removed nor gone on with, and what was seen of it so far neither taken nor
+/// put back: what its processes did since is not compared yet.
 pub(super) fn refuse_survived(journal: &Journal, verb: &str) -> Result<(), Failure> {
     if !journal.state().is_survived() {
         return Ok(());

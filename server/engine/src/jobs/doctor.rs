@@ -1,8 +1,9 @@
 //! Looking at everything that jobs depend on, and saying what to do about it.
 //!
-//! Nothing here talks to a provider or changes anything, [`probe`] apart, which is done when a person asks. Each check is a function; adding one is one line. What is seen
-//! means is decided by [`pactify_core::doctor`]. [`home`] looks at `PACTIFY_HOME` and at what jobs left there, [`person`] at
-//! what a person has of a harness's own: logins, settings, sessions; [`sandbox`] at whether its commands can run.
+//! Nothing here talks to a provider or changes anything, [`probe`] apart, which is done when a person asks. Each check
+//! is a function; adding one is one line. What is seen means is decided by [`pactify_core::doctor`]. [`home`] looks at
+//! `PACTIFY_HOME` and at what jobs left there, [`person`] at what a person has of a harness's own: logins, settings,
+//! sessions; [`sandbox`] at whether its commands can run.
 
 mod home;
 mod person;

@@ -1,7 +1,8 @@
 //! What a job's tree has that is nowhere else: what goes for good when the tree goes.
 //!
-//! That is a turn which was not captured, and what the capture saw and left out. The tree itself is not looked at: a capture
-//! said it, after everything of the job was dead. Where that cannot be told, the tree counts as one that has something.
+//! That is a turn which was not captured, and what the capture saw and left out. The tree itself is not looked at: a
+//! capture said it, after everything of the job was dead. Where that cannot be told, the tree counts as one that has
+//! something.
 
 use pactify_core::change::Note;
 use pactify_core::job::state::JobState;

@@ -46,8 +46,8 @@ impl Jobs {
         Ok(Quarantine::open(self.store())?.remove(id)?)
     }
 
-    /// Runs a harness's own login in the private home that pactify keeps for it, with the person at the terminal; returns
-    /// whether it ended well. A program that lies in the repository around `folder` is not run.
+    /// Runs a harness's own login in the private home that pactify keeps for it, with the person at the terminal;
+    /// returns whether it ended well. A program that lies in the repository around `folder` is not run.
     pub fn log_in(&self, name: &str, folder: Option<&str>) -> Result<bool, Failure> {
         self.refuse_inside_a_job()?;
         let all = config::load(self.env())?;

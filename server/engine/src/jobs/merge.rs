@@ -82,8 +82,8 @@ impl Merging<'_> {
         }
     }
 
-    /// What the repository would store for what the checkout holds at `path`, which was `object` a moment ago; or why that
-    /// cannot be said.
+    /// What the repository would store for what the checkout holds at `path`, which was `object` a moment ago; or why
+    /// that cannot be said.
     fn ours(
         &self,
         path: &RepoPath,

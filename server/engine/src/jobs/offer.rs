@@ -1,7 +1,7 @@
 //! A result beside what was accepted of it before: where an apply of each path starts, and where it leads.
 //!
-//! Contents that exist nowhere yet (some parts of a change, a merge) are made here and kept in memory; an apply writes them
-//! down, a preview only shows them. What the parts are and what they come to is decided in
+//! Contents that exist nowhere yet (some parts of a change, a merge) are made here and kept in memory; an apply writes
+//! them down, a preview only shows them. What the parts are and what they come to is decided in
 //! [`pactify_core::change::group`].
 
 use std::collections::{BTreeMap, BTreeSet};

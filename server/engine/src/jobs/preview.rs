@@ -92,8 +92,8 @@ impl Jobs {
         })
     }
 
-    /// The whole patch, however long, for whoever writes it to a file, and a sentence on what it had to leave out. Of one
-    /// path only, if one is named.
+    /// The whole patch, however long, for whoever writes it to a file, and a sentence on what it had to leave out. Of
+    /// one path only, if one is named.
     pub fn patch(&self, job: &JobId, only: Option<PathName>) -> Result<(String, Option<String>), Failure> {
         let only = only.map(|name| repo_path(name.path, name.path_bytes)).transpose()?;
         let result = self.result(job)?;
@@ -272,8 +272,8 @@ pub(super) fn repo_path(path: String, path_bytes: Option<String>) -> Result<Repo
 
 /// A job's captured result, opened.
 pub(super) struct Captured {
-    /// From base to result. Paths that were accepted and that this result has again as the base had them are added: their
-    /// change is from what was accepted.
+    /// From base to result. Paths that were accepted and that this result has again as the base had them are added:
+    /// their change is from what was accepted.
     pub(super) set: ChangeSet,
     /// Which of its contents are text.
     pub(super) texts: Texts,

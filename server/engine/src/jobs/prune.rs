@@ -1,9 +1,9 @@
 //! Making room: trees of decided jobs, then whole records, and what belongs to no job any more.
 //!
-//! What goes is decided in `pactify_core::retention`. Each job is locked while it goes, and looked at once more under the
-//! lock; one that somebody works in, or that cannot be removed, stays and says why. Only what the store itself records is
-//! touched: a ref or a registration in a person's repository goes with its job, never because its job is unknown here
-//! (another `PACTIFY_HOME` may know it).
+//! What goes is decided in `pactify_core::retention`. Each job is locked while it goes, and looked at once more under
+//! the lock; one that somebody works in, or that cannot be removed, stays and says why. Only what the store itself
+//! records is touched: a ref or a registration in a person's repository goes with its job, never because its job is
+//! unknown here (another `PACTIFY_HOME` may know it).
 
 use pactify_core::config::Settings;
 use pactify_core::job::event::Known;

@@ -25,8 +25,8 @@ pub(super) struct Scene<'a> {
 }
 
 impl Jobs {
-    /// How the contents of a result relate to those of the checkout. The caller holds the job's lock: git converts in a place
-    /// of the job's.
+    /// How the contents of a result relate to those of the checkout. The caller holds the job's lock: git converts in a
+    /// place of the job's.
     pub(super) fn form(&self, places: &Places, offer: &Offer<'_>) -> Result<CheckoutForm, Failure> {
         offer.provide_changes()?;
         let result = offer.result();

@@ -59,8 +59,8 @@ impl Jobs {
         Ok(())
     }
 
-    /// The tree of what the person accepted, without what the apply `number` added to it: where nothing was accepted since,
-    /// the tree of before; else that of now, in which the paths that only this apply concerns are as before it.
+    /// The tree of what the person accepted, without what the apply `number` added to it: where nothing was accepted
+    /// since, the tree of before; else that of now, in which the paths that only this apply concerns are as before it.
     fn accepted_without(&self, journal: &Journal, number: u32) -> Result<Option<ObjectId>, Failure> {
         let (before, after) = around(journal, number)?;
         let now = journal.state().accepted.clone();

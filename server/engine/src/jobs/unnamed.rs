@@ -1,7 +1,7 @@
 //! Which harness does a job that names none: the person's default; without one, the first that is found.
 //!
-//! One that the configuration says anything about is never passed over for another one, which may be another vendor's: that
-//! it is missing is an error then.
+//! One that the configuration says anything about is never passed over for another one, which may be another vendor's:
+//! that it is missing is an error then.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! A job in short: what a list shows, kept beside the journal so that listing need not read it.
 //!
-//! The lock holder writes `summary.json` after each milestone. It is a cache: it says which journal it belongs to, and how
-//! much of it ([`Stamp`]), it is sealed like a journal line, and one that does not fit or is damaged counts as absent.
-//! Deleting it changes nothing but time.
+//! The lock holder writes `summary.json` after each milestone. It is a cache: it says which journal it belongs to, and
+//! how much of it ([`Stamp`]), it is sealed like a journal line, and one that does not fit or is damaged counts as
+//! absent. Deleting it changes nothing but time.
 
 use jiff::Timestamp;
 use pactify_core::change::Totals;

@@ -1,5 +1,5 @@
-//! What a job left in its home in place of the link to a login. The job may have put anything there: nothing is followed,
-//! no mount is entered, and nothing but a private regular file of a bounded length is read.
+//! What a job left in its home in place of the link to a login. The job may have put anything there: nothing is
+//! followed, no mount is entered, and nothing but a private regular file of a bounded length is read.
 
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -20,8 +20,8 @@ pub(super) enum Found {
     Odd(String),
 }
 
-/// Looks at the end of `way`, from the job's home, where a link to `leads_to` was made; at the file `below` it where that
-/// was a directory and a private one stands there now.
+/// Looks at the end of `way`, from the job's home, where a link to `leads_to` was made; at the file `below` it where
+/// that was a directory and a private one stands there now.
 pub(super) fn find(home: &AbsPath, way: &[String], leads_to: &AbsPath, below: Option<&str>, limit: u64) -> Found {
     let looked = || -> Result<Found, DiskError> {
         let Some((name, parents)) = way.split_last() else { return Ok(Found::Nothing) };

@@ -1,8 +1,9 @@
 //! The place of a login: a name in a directory of the person's, reached by the directory's descriptor.
 //!
-//! The path was resolved before the job. A write is whole or not at all, 0600, and never over anything but what was seen:
-//! both names are exchanged in one step, and what came out is looked at; if it is not what was seen, they are exchanged back.
-//! What then stands beside may be a login that somebody wrote in that moment: only what is known is removed, the rest is kept.
+//! The path was resolved before the job. A write is whole or not at all, 0600, and never over anything but what was
+//! seen: both names are exchanged in one step, and what came out is looked at; if it is not what was seen, they are
+//! exchanged back. What then stands beside may be a login that somebody wrote in that moment: only what is known is
+//! removed, the rest is kept.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -53,7 +54,8 @@ impl Place {
         self.read_name(&self.name, limit)
     }
 
-    /// Puts `contents` there if what is there is `seen`. `keep` keeps what an earlier write, or somebody else's, left beside.
+    /// Puts `contents` there if what is there is `seen`. `keep` keeps what an earlier write, or somebody else's, left
+    /// beside.
     pub(super) fn put(&self, contents: &[u8], seen: Option<&[u8]>, keep: Keep<'_>) -> Result<(), LoginError> {
         let fresh = format!(".{}.pactify", self.name);
         let failed =

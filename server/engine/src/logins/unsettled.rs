@@ -1,5 +1,5 @@
-//! Logins that the end of a turn could not settle: settled later, and kept apart where that fails again, before anything
-//! of the job's home is overwritten or removed.
+//! Logins that the end of a turn could not settle: settled later, and kept apart where that fails again, before
+//! anything of the job's home is overwritten or removed.
 
 use std::sync::Arc;
 

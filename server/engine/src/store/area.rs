@@ -29,7 +29,8 @@ pub(super) struct Stamp {
 }
 
 impl Store {
-    /// The names in an area that end in `.extension`, in no order. Of an area that stands still this costs one system call.
+    /// The names in an area that end in `.extension`, in no order. Of an area that stands still this costs one system
+    /// call.
     pub fn names_in(&self, area: Area, extension: &'static str) -> Result<Arc<[String]>, StoreError> {
         // In this order: what changes after the listing has a later time than the one that is believed.
         let now = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
@@ -65,7 +66,8 @@ impl Stamp {
         Self { file: FileId::of(stat), changed }
     }
 
-    /// Whether the directory's next change cannot have the times of its last one. `now` is of the clock that stamps files.
+    /// Whether the directory's next change cannot have the times of its last one. `now` is of the clock that stamps
+    /// files.
     fn is_settled(&self, now: i64) -> bool {
         let [modified, _, changed, _] = self.changed;
         modified.max(changed).saturating_add(TICK) < now

@@ -37,8 +37,8 @@ impl Draft {
         &self.job
     }
 
-    /// Makes the job of it, with this spec (of the same id) and an empty journal: whole or not at all, durably, and under an id that no
-    /// other job has. The caller holds the lock.
+    /// Makes the job of it, with this spec (of the same id) and an empty journal: whole or not at all, durably, and
+    /// under an id that no other job has. The caller holds the lock.
     pub fn create(mut self, spec: &JobSpec) -> Result<(JobDir, JobLock), StoreError> {
         let text = serde_json::to_vec_pretty(spec).map_err(|source| StoreError::Unwritable { source })?;
         let (jobs, dir, id) = (&self.store.shared.jobs, self.job.dir(), self.job.id());

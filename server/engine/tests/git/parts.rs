@@ -494,7 +494,8 @@ fn parts_and_merges_work_in_a_sha256_repository() {
     assert_eq!(read(&fixture, "a.txt"), RESULT.replace('3', "mine"));
 }
 
-/// The journal with so many bytes of its last record: the process died between the apply and the record of it, or at that.
+/// The journal with so many bytes of its last record: the process died between the apply and the record of it, or at
+/// that.
 fn forget_last_record(fixture: &Fixture, landed: &Landed, left: usize) {
     let journal = fixture.store.join("jobs").join(&landed.job.id()).join("events.jsonl");
     let text = fs::read_to_string(&journal).unwrap();

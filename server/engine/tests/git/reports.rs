@@ -1,6 +1,6 @@
-//! What users of other tools reported of making trees, of git under concurrency, of previews, applies and cleanups: each
-//! report that can happen on Linux, and the tests that show that it does not happen here. (The numbers are those of our
-//! collection of reports.)
+//! What users of other tools reported of making trees, of git under concurrency, of previews, applies and cleanups:
+//! each report that can happen on Linux, and the tests that show that it does not happen here. (The numbers are those
+//! of our collection of reports.)
 
 mod cases;
 

@@ -1,7 +1,7 @@
 //! What a person who types feels of a job that says ten thousand events a second, in the real editors.
 //!
-//! The scripts in `tests/editors/` type in turns, without a job and beside one, in one and the same editor. The harness, its
-//! host and the server share the machine with the editor, as they do where people work.
+//! The scripts in `tests/editors/` type in turns, without a job and beside one, in one and the same editor. The
+//! harness, its host and the server share the machine with the editor, as they do where people work.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! One place for a job: delegated, followed to its end, held against what it must have left, applied under fire, discarded.
+//! One place for a job: delegated, followed to its end, held against what it must have left, applied under fire,
+//! discarded.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -183,8 +184,8 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// The result is what the agent wrote: all of it when it succeeded, else the first part of it, and at least what it had
-    /// told to be written when it died. Nothing that can be taken where its torn end is of the shared file.
+    /// The result is what the agent wrote: all of it when it succeeded, else the first part of it, and at least what it
+    /// had told to be written when it died. Nothing that can be taken where its torn end is of the shared file.
     fn check_result(&mut self, job: &str, task: &Task, succeeded: bool) -> anyhow::Result<Option<Captured>> {
         let told = std::fs::read_to_string(&task.told).unwrap_or_default().lines().count();
         let preview = match self.session.insist("diffPreview", &json!({"jobId": job}))? {

@@ -1,4 +1,5 @@
-//! Arrows go downward: what each module of the engine, and each front end, may know of the engine; what core may build on.
+//! Arrows go downward: what each module of the engine, and each front end, may know of the engine; what core may build
+//! on.
 //!
 //! Between crates Cargo enforces it; this is for the inside, and for what Cargo would let through. The picture is in
 //! `docs/architecture.md`. A new module, or a new arrow, is a decision: it is made here.

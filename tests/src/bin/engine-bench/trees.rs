@@ -11,8 +11,8 @@ use pactify_engine::fingerprint::Checkout;
 use crate::world::{World, dead, text};
 use crate::{Figure, median, time};
 
-/// An even number: of the two kinds of a tree, each comes first as often as the other. They differ by little, so by many
-/// rounds only; git, by much.
+/// An even number: of the two kinds of a tree, each comes first as often as the other. They differ by little, so by
+/// many rounds only; git, by much.
 const ROUNDS: usize = 16;
 const OF_GIT: usize = 5;
 const CAPTURES: usize = 9;

@@ -1,8 +1,9 @@
 //! Processes that try to survive their host, and a host that tries to end them. For `tests/tests/processes`.
 //!
-//! Every process of a play has the play's folder among its arguments, which no scrubbing of its environment changes: the
-//! test finds what is left by it. Every process that matters announces itself on the socket `roll-call` in that folder
-//! and waits for an answer, so that the test knows it before it goes on. None lives longer than a minute on its own.
+//! Every process of a play has the play's folder among its arguments, which no scrubbing of its environment changes:
+//! the test finds what is left by it. Every process that matters announces itself on the socket `roll-call` in that
+//! folder and waits for an answer, so that the test knows it before it goes on. None lives longer than a minute on its
+//! own.
 //!
 //! | role | does |
 //! | --- | --- |

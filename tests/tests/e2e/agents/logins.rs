@@ -66,8 +66,8 @@ pub(crate) fn kimi_refreshes_it_where_the_person_keeps_it() -> Result<()> {
     Ok(())
 }
 
-/// opencode writes it through the link. Its own servers cannot be stood in for, so it is told to write by the interface that
-/// it opens on the loopback: with the password, which nobody but the job is given.
+/// opencode writes it through the link. Its own servers cannot be stood in for, so it is told to write by the interface
+/// that it opens on the loopback: with the password, which nobody but the job is given.
 pub(crate) fn opencode_writes_it_where_the_person_keeps_it() -> Result<()> {
     let wait = "touch started; while ! test -e go; do sleep 0.1; done";
     let stage = Stage::playing(Agent::Opencode, &json!([Agent::Opencode.run(wait), {"message": "Done."}]))?;

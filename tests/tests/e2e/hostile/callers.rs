@@ -1,5 +1,5 @@
-//! Callers that mean no good, or mean something else than they say: every argument is refused by name or taken for exactly
-//! what it says. What a job leaves behind is the subject of the module above.
+//! Callers that mean no good, or mean something else than they say: every argument is refused by name or taken for
+//! exactly what it says. What a job leaves behind is the subject of the module above.
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};

@@ -1,6 +1,7 @@
 //! A newcomer's way in Neovim, on a screen: the doctor, a brief, watching, a preview, one change, the rest, undo.
 //!
-//! codex is the real one, its provider a scripted one. With `PACTIFY_TEST_PICTURES` the screens are drawn into that folder.
+//! codex is the real one, its provider a scripted one. With `PACTIFY_TEST_PICTURES` the screens are drawn into that
+//! folder.
 
 use std::path::{Path, PathBuf};
 

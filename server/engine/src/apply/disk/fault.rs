@@ -1,4 +1,5 @@
-//! Ends the process at a chosen call, makes it fail, lets something else happen there, or writes down every call. For tests only.
+//! Ends the process at a chosen call, makes it fail, lets something else happen there, or writes down every call. For
+//! tests only.
 //!
 //! What is recorded is enough to rebuild, from a copy of the starting state, every state that a power failure can
 //! leave behind: which calls were made, with which bytes, and where synchronisation made them durable.

@@ -4,10 +4,10 @@
 //! One apply is recorded, call by call. From the state before it, states are rebuilt in which every call up to some
 //! point was made, but some of those that no synchronisation covered left no trace. The model is stricter than
 //! journalling file systems are: entries of a directory count as lost until that directory was synchronised, contents
-//! until their file was, and losses are independent of each other. A single rename or exchange is one step, as on
-//! every file system that pactify supports. Synchronising a file system counts for the checkout's or for the store's, which
-//! need not be one. With few uncertain calls all combinations are tried; with many, all single losses, all single survivals
-//! and a fixed random sample; of a large apply, where there are hundreds, a sample of the single ones.
+//! until their file was, and losses are independent of each other. A single rename or exchange is one step, as on every
+//! file system that pactify supports. Synchronising a file system counts for the checkout's or for the store's, which
+//! need not be one. With few uncertain calls all combinations are tried; with many, all single losses, all single
+//! survivals and a fixed random sample; of a large apply, where there are hundreds, a sample of the single ones.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -213,7 +213,8 @@ fn prepare_store(sandbox: &Sandbox) {
     super::super::intent::Records::open(&sandbox.lock()).unwrap();
 }
 
-/// Calls `check` with every distinct set of surviving calls, `singles` single losses and survivals among them at a time.
+/// Calls `check` with every distinct set of surviving calls, `singles` single losses and survivals among them at a
+/// time.
 fn each_state(log: &[Logged], singles: usize, mut check: impl FnMut(&[usize])) {
     let mut seen = HashSet::new();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;

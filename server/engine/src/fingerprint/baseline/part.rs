@@ -1,7 +1,7 @@
 //! Which part of a directory a baseline is of: a checkout without its git directory, or a git directory.
 //!
-//! Of a git directory everything counts, known to us or not, but what is named here, each with the reason. So a file that
-//! a later git reads is compared before anybody here has heard of it.
+//! Of a git directory everything counts, known to us or not, but what is named here, each with the reason. So a file
+//! that a later git reads is compared before anybody here has heard of it.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -58,8 +58,8 @@ impl Part {
 }
 
 impl Layout {
-    /// Finds the git directories in that at `top`. Registrations that lead below `jobs` are ours, unless `known` says that they
-    /// were the person's before.
+    /// Finds the git directories in that at `top`. Registrations that lead below `jobs` are ours, unless `known` says
+    /// that they were the person's before.
     pub(in crate::fingerprint) fn of(
         top: &OwnedFd,
         jobs: &AbsPath,
@@ -130,9 +130,9 @@ impl Layout {
         if above == b"refs" {
             return if TRANSIENT.contains(&path) { Kept::All } else { Kept::Nothing };
         }
-        // A loose object is named by its content, and git looks at that when it reads one. There are many of them, and the
-        // job's own harmless look-ups may add some. What it takes to be read, a ref, is compared; so are packs and what
-        // says where objects are borrowed from.
+        // A loose object is named by its content, and git looks at that when it reads one. There are many of them, and
+        // the job's own harmless look-ups may add some. What it takes to be read, a ref, is compared; so are packs and
+        // what says where objects are borrowed from.
         let (git_dir, objects) = split(above);
         let is_loose = is_directory && name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit);
         if is_loose && objects == b"objects" && self.git_dirs.contains(git_dir) {

@@ -1,6 +1,7 @@
 //! A baseline as bytes: what a recovery compares with when the host that took it is gone.
 //!
-//! A line of JSON, then the entries one after the other. Reading believes nothing: whoever keeps it also keeps its digest.
+//! A line of JSON, then the entries one after the other. Reading believes nothing: whoever keeps it also keeps its
+//! digest.
 
 use jiff::Timestamp;
 use pactify_core::AbsPath;

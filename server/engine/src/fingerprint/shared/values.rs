@@ -1,5 +1,5 @@
-//! The refs and the stash of a git directory, as far as its files tell: loose, packed, or in tables that git reads from copies.
-//! What they name is not looked at.
+//! The refs and the stash of a git directory, as far as its files tell: loose, packed, or in tables that git reads from
+//! copies. What they name is not looked at.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,8 +1,8 @@
-//! Reads the directories that the base has, on several threads, before the walk asks for them, and tells which of the base's
-//! files are as the manifest has them: nearly all, usually.
+//! Reads the directories that the base has, on several threads, before the walk asks for them, and tells which of the
+//! base's files are as the manifest has them: nearly all, usually.
 //!
-//! Nothing else is decided here, and nothing has to be found: a directory that cannot be opened just so (a link, another
-//! file system, gone) is left to the walk, and so is what is more than a base of that size explains.
+//! Nothing else is decided here, and nothing has to be found: a directory that cannot be opened just so (a link,
+//! another file system, gone) is left to the walk, and so is what is more than a base of that size explains.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;

@@ -1,7 +1,7 @@
 //! Puts the contents of candidates into the capture's objects.
 //!
-//! What git stores as it is goes straight into libgit2's object database, in pieces, so that a large file costs no memory;
-//! for SHA-256 it is copied into the capture first and hashed by git there. What git would convert goes through
+//! What git stores as it is goes straight into libgit2's object database, in pieces, so that a large file costs no
+//! memory; for SHA-256 it is copied into the capture first and hashed by git there. What git would convert goes through
 //! [`super::convert`]. A file that cannot be read, or is too large, keeps the base's entry and is noted.
 
 use std::collections::{BTreeMap, BTreeSet};

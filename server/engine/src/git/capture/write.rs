@@ -1,7 +1,8 @@
 //! A tree that is another one with some entries replaced: a result made from its base, what is accepted from what was.
 //!
-//! libgit2 writes the changed directories, deepest first, where it knows the format; an index of our own and `write-tree`
-//! do it for SHA-256. Objects of the base need not be there (partial clone): what isn't changed isn't read.
+//! libgit2 writes the changed directories, deepest first, where it knows the format; an index of our own and
+//! `write-tree` do it for SHA-256. Objects of the base need not be there (partial clone): what isn't changed isn't
+//! read.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! What a job's tree has beside the files of its base, put there after it was populated and before anything runs in it.
 //!
-//! [`lfs`]: contents of files in Git LFS. [`submodules`]: the repositories inside the repository. [`includes`]: ignored files
-//! of the checkout that `.worktreeinclude` names. All of it comes from this machine; what is not there is told in a
-//! notice and fails nothing. No filter, hook or program runs for it.
+//! [`lfs`]: contents of files in Git LFS. [`submodules`]: the repositories inside the repository. [`includes`]: ignored
+//! files of the checkout that `.worktreeinclude` names. All of it comes from this machine; what is not there is told in
+//! a notice and fails nothing. No filter, hook or program runs for it.
 
 mod includes;
 mod lfs;

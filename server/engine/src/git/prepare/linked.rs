@@ -1,7 +1,7 @@
 //! Linked trees: registering one in the person's repository, and unregistering it.
 //!
-//! `git worktree add` registers, because only git knows every ref format; it is told to check nothing out. It chooses the
-//! registration's name, which we record at once and later remove by, after checking that it is about our tree. `git
+//! `git worktree add` registers, because only git knows every ref format; it is told to check nothing out. It chooses
+//! the registration's name, which we record at once and later remove by, after checking that it is about our tree. `git
 //! worktree remove` is not used (threat T-01).
 
 use std::fs;

@@ -1,12 +1,13 @@
 //! Filling a job's tree with what its base holds, on several threads, in the way of `git read-tree -m -u`.
 //!
-//! Everybody waits for this, and git does it on one thread. So where nothing about a base is out of the ordinary, its files
-//! are read with libgit2 and written by us ([`files`]), together with an index that says so ([`index`]): a `git
-//! status` in the tree is clean and reads no file. What git would convert on the way (line endings, `ident`, encodings) it
-//! writes itself, file by file. Everything else is git's from the first to the last file: formats that libgit2 does not
-//! know, sparse checkouts, file systems that fold names or have no links, and names that git refuses.
+//! Everybody waits for this, and git does it on one thread. So where nothing about a base is out of the ordinary, its
+//! files are read with libgit2 and written by us ([`files`]), together with an index that says so ([`index`]): a `git
+//! status` in the tree is clean and reads no file. What git would convert on the way (line endings, `ident`, encodings)
+//! it writes itself, file by file. Everything else is git's from the first to the last file: formats that libgit2 does
+//! not know, sparse checkouts, file systems that fold names or have no links, and names that git refuses.
 //!
-//! Either way the outcome is what git would have made ([decision 23](../../../../../docs/decisions/0023-own-population.md)).
+//! Either way the outcome is what git would have made ([decision
+//! 23](../../../../../docs/decisions/0023-own-population.md)).
 
 mod donor;
 mod files;
@@ -161,7 +162,8 @@ impl Git {
         Ok(if converted.len() > listing.entries.len() / 2 { Way::Git } else { Way::Own(converted) })
     }
 
-    /// The reason that is not in the error itself: git names one missing object at best, and says nothing of a full disk.
+    /// The reason that is not in the error itself: git names one missing object at best, and says nothing of a full
+    /// disk.
     fn why_not_populated(
         &self,
         target: &Target<'_>,

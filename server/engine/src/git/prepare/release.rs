@@ -27,8 +27,8 @@ impl Git {
         Ok(())
     }
 
-    /// Points a ref of the person's repository at `to` if it names `from` (nothing, where it must not exist), with an entry
-    /// in its log and without any hook; or returns what git said against it.
+    /// Points a ref of the person's repository at `to` if it names `from` (nothing, where it must not exist), with an
+    /// entry in its log and without any hook; or returns what git said against it.
     ///
     /// # Errors
     /// When git cannot be run.

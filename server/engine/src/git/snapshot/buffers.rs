@@ -1,8 +1,8 @@
 //! Unsaved texts that stand in for files: as a save would write them, laid in a directory of ours.
 //!
-//! A save keeps what an editor does not show as text: the byte order mark, and line ends that it tells in its own way. What
-//! cannot be told (a file in another encoding), does not belong to the repository or is ignored stays what it is on disk,
-//! and the person is told.
+//! A save keeps what an editor does not show as text: the byte order mark, and line ends that it tells in its own way.
+//! What cannot be told (a file in another encoding), does not belong to the repository or is ignored stays what it is
+//! on disk, and the person is told.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,8 +1,8 @@
 //! From the contents of a snapshot to a commit that needs nothing from the person's repository but the commit below it.
 //!
-//! What is written so far leans on every object that the person's repository happens to have: one that only the index or
-//! a dropped stash knows can be collected tomorrow. So everything that HEAD does not lead to goes into one pack, which
-//! git makes durable, and the loose objects go.
+//! What is written so far leans on every object that the person's repository happens to have: one that only the index
+//! or a dropped stash knows can be collected tomorrow. So everything that HEAD does not lead to goes into one pack,
+//! which git makes durable, and the loose objects go.
 
 use std::fs;
 

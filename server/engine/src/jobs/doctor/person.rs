@@ -1,5 +1,5 @@
-//! What a person has of a harness's own: whether somebody is logged in, whether jobs could refresh that login, whether the
-//! settings make a job, and which sessions there are. Nothing here asks a provider, or starts the harness.
+//! What a person has of a harness's own: whether somebody is logged in, whether jobs could refresh that login, whether
+//! the settings make a job, and which sessions there are. Nothing here asks a provider, or starts the harness.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

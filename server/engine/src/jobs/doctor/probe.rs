@@ -1,4 +1,5 @@
-//! Live probes: a real job in each access mode, in a repository made for it. Only when a person asks, as they cost tokens.
+//! Live probes: a real job in each access mode, in a repository made for it. Only when a person asks, as they cost
+//! tokens.
 
 use std::time::{Duration, Instant};
 
@@ -30,8 +31,8 @@ const MARGIN: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 impl Jobs {
-    /// Whether `harness` writes in a write job, and does not in a read-only one; who reaches the network; and whether the
-    /// sessions of all that stayed out of the person's.
+    /// Whether `harness` writes in a write job, and does not in a read-only one; who reaches the network; and whether
+    /// the sessions of all that stayed out of the person's.
     pub(super) fn probe(
         &self,
         harness: &dyn Harness,

@@ -1,5 +1,5 @@
-//! A harness's own sandbox, tried with a command and without a model: whether it works, and, when a person asks, which jobs
-//! reach the network.
+//! A harness's own sandbox, tried with a command and without a model: whether it works, and, when a person asks, which
+//! jobs reach the network.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A corpus of generated cases, held against `git apply` and `git merge-file`. Where we differ from either, the case is of
-//! one of the classes of [`Difference`], and of no other.
+//! A corpus of generated cases, held against `git apply` and `git merge-file`. Where we differ from either, the case is
+//! of one of the classes of [`Difference`], and of no other.
 
 use std::collections::BTreeMap;
 use std::path::Path;

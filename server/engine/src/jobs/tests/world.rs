@@ -1,5 +1,5 @@
-//! A checkout and a result, taken in parts by what [`super::super::Jobs::apply`] is made of. No git process has a part in
-//! it, so that thousands of them take seconds.
+//! A checkout and a result, taken in parts by what [`super::super::Jobs::apply`] is made of. No git process has a part
+//! in it, so that thousands of them take seconds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

@@ -7,7 +7,8 @@ use std::path::Path;
 use super::{BOTH, notice};
 use crate::support::{Fixture, Job, changes, notes, trap, write};
 
-/// A repository with the submodule `libs/one`, which has the submodule `inner`; the repositories that they came from are gone.
+/// A repository with the submodule `libs/one`, which has the submodule `inner`; the repositories that they came from
+/// are gone.
 fn fixture() -> Fixture {
     let fixture = Fixture::with(&[("a", "1\n")]);
     let from = |name: &str| {

@@ -1,4 +1,5 @@
-//! A snapshot looks at a checkout that others may have armed, or are writing to. Each payload first fires under plain git.
+//! A snapshot looks at a checkout that others may have armed, or are writing to. Each payload first fires under plain
+//! git.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -13,8 +13,8 @@ use crate::support::{Fixture, changes, write};
 
 use Tier::{BuildInput, Sensitive};
 
-/// Every path is shown in its tier, at any depth and in any spelling, the sensitive ones first. All of the result is not
-/// to be had unless they are confirmed; those that the person builds with are.
+/// Every path is shown in its tier, at any depth and in any spelling, the sensitive ones first. All of the result is
+/// not to be had unless they are confirmed; those that the person builds with are.
 fn sorted(paths: &[(&str, Tier)]) {
     for (path, tier) in paths {
         for spelling in [path.to_string(), format!("deep/er/{path}"), format!("x/{}", path.to_uppercase())] {

@@ -54,7 +54,8 @@ impl Trap {
     }
 }
 
-/// Sets keys as a job does: through its tree, and, because nothing stops a harness without a sandbox, in the repository.
+/// Sets keys as a job does: through its tree, and, because nothing stops a harness without a sandbox, in the
+/// repository.
 pub(crate) fn configure(fixture: &Fixture, job: &Job, keys: &[(&str, &str)]) {
     for (key, value) in keys {
         for place in [job.tree(), &fixture.repo] {
@@ -106,7 +107,8 @@ pub(crate) fn record(fixture: &mut Fixture) -> PathBuf {
 }
 
 /// Runs `work` as a job, and everything that pactify does before and after it: a look at the repository, the tree, the
-/// capture, every form of preview, both exports, the apply, another look, the discard. Returns what was found to be changed.
+/// capture, every form of preview, both exports, the apply, another look, the discard. Returns what was found to be
+/// changed.
 pub(crate) fn whole_life(fixture: &Fixture, isolation: Isolation, work: impl FnOnce(&Job)) -> Vec<String> {
     let landed = fixture.land_in(&fixture.repo, isolation, work);
     landed.shown();

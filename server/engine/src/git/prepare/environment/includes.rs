@@ -1,9 +1,9 @@
-//! Ignored files of the checkout that a job's tree gets copies of, because `.worktreeinclude` names them: secrets and local
-//! settings without which a project does not start.
+//! Ignored files of the checkout that a job's tree gets copies of, because `.worktreeinclude` names them: secrets and
+//! local settings without which a project does not start.
 //!
-//! Only what git ignores under the rules of the base is copied: the capture, which decides by the same rules, then never
-//! takes a copy for the job's work. Nothing that git tracks, no link and nothing special is copied; both trees are
-//! walked by descriptor, following nothing. Which files they were is kept beside the tree for the capture alone.
+//! Only what git ignores under the rules of the base is copied: the capture, which decides by the same rules, then
+//! never takes a copy for the job's work. Nothing that git tracks, no link and nothing special is copied; both trees
+//! are walked by descriptor, following nothing. Which files they were is kept beside the tree for the capture alone.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -1,7 +1,7 @@
 //! Contents in place of pointers, from the local store of the repository.
 //!
-//! A content is copied beside the tree first and hashed on the way; only the right one takes the pointer's place, by one
-//! rename. The manifest, which is made later, then knows it as what the tree was populated with.
+//! A content is copied beside the tree first and hashed on the way; only the right one takes the pointer's place, by
+//! one rename. The manifest, which is made later, then knows it as what the tree was populated with.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -45,8 +45,8 @@ impl AddAssign for Filled {
 }
 
 impl Git {
-    /// Puts the contents of LFS files into `tree`, as far as `store` has them and `policy` wants them, and adds their paths to
-    /// `rewritten`.
+    /// Puts the contents of LFS files into `tree`, as far as `store` has them and `policy` wants them, and adds their
+    /// paths to `rewritten`.
     pub(super) fn fill_lfs(
         &self,
         tree: &Tree<'_>,

@@ -1,7 +1,7 @@
 //! The repositories inside a repository, filled from objects that this machine has.
 //!
-//! `git submodule` is never run, and of `.gitmodules` only names and paths are read ([`Modules`]): a name leads to the git
-//! directory in which git keeps a submodule (`modules/<name>`), a path is one that the base has anyway. Each gets a
+//! `git submodule` is never run, and of `.gitmodules` only names and paths are read ([`Modules`]): a name leads to the
+//! git directory in which git keeps a submodule (`modules/<name>`), a path is one that the base has anyway. Each gets a
 //! private git directory of its own that borrows objects from there, and is populated through it like the tree itself.
 //! What cannot be filled stays an empty directory, with a notice.
 

@@ -1,8 +1,8 @@
 //! Contents from the person's checkout, where it holds just what the base does.
 //!
-//! Reading a file costs a fraction of inflating an object. Nothing is trusted for it, neither the index nor a `stat`: the
-//! bytes that were read are hashed, and count only if they have the object's id. Where the checkout is another, or holds
-//! converted files, that is soon noticed and no more is tried.
+//! Reading a file costs a fraction of inflating an object. Nothing is trusted for it, neither the index nor a `stat`:
+//! the bytes that were read are hashed, and count only if they have the object's id. Where the checkout is another, or
+//! holds converted files, that is soon noticed and no more is tried.
 
 use std::fs::File;
 use std::io::Read as _;

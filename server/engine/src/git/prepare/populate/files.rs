@@ -4,8 +4,8 @@
 //! time is set to the second before the tree was begun: then it is older than the index, so that git trusts what the
 //! index says of it, and a change within the same second shows.
 //!
-//! Inflating objects is most of the work. The person's checkout usually holds the same bytes ready to be read, and their id
-//! proves that they are the same ([`donor`]).
+//! Inflating objects is most of the work. The person's checkout usually holds the same bytes ready to be read, and
+//! their id proves that they are the same ([`donor`]).
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -1,7 +1,7 @@
 //! An index as git writes it (version 2), of files that were just made, with the tree that they come from.
 //!
-//! git's `index-format.adoc` is the description. Each entry holds its file's `stat`, so that git need not read the file to know that it
-//! is unchanged; the `TREE` extension spares git from comparing the index with HEAD's tree.
+//! git's `index-format.adoc` is the description. Each entry holds its file's `stat`, so that git need not read the file
+//! to know that it is unchanged; the `TREE` extension spares git from comparing the index with HEAD's tree.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::OpenOptions;
