@@ -22,7 +22,7 @@ use pactify_core::{AbsPath, JobId};
 use rustix::fs::Mode;
 
 use crate::disk::{Dir, DiskError, FileId};
-use crate::job_dir::{JobDir, JobLock, names};
+use crate::job_dir::{JobDir, JobLock, LockError, names};
 use crate::journal;
 
 pub use draft::Draft;
@@ -181,7 +181,11 @@ impl Store {
         let remove = || -> Option<()> {
             let id = name.strip_prefix(UNBORN)?.parse().ok()?;
             let job = JobDir::new(id, jobs.dir(name).ok()?);
-            let _lock = job.lock(std::time::Duration::ZERO).ok()?;
+            let _lock = match job.lock(std::time::Duration::ZERO) {
+                // It came to nothing before it had one, and only who has it puts anything there.
+                Err(LockError::Disk(DiskError::Missing { .. })) => return jobs.remove_dir(name).ok(),
+                locked => locked.ok()?,
+            };
             if job.dir().lookup(names::BASE).ok()?.is_some() {
                 let aside = format!("{name}.{}", names::BASE);
                 job.dir().rename_new(names::BASE, &self.area(Area::Trash).ok()?, &aside).ok()?;

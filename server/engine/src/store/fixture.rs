@@ -1,5 +1,6 @@
 //! What the tests of the store, the journal and the lock share: a store of their own, jobs, and themselves as a child.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -135,9 +136,35 @@ pub(crate) fn child(name: &str, home: &Path, through: Option<&str>) -> Command {
     command
 }
 
+/// Runs the test `name` again, as a child that knows its home: a disk of its own, a tmpfs mounted with `options`.
+pub(crate) fn on_a_small_disk(name: &str, options: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let user = if rustix::process::geteuid().is_root() { "" } else { "--user --map-root-user" };
+    let mount = format!("mount -t tmpfs -o {options} none \"$HERE\"");
+    let script = format!("exec unshare {user} --mount sh -c '{mount} && exec \"$0\" \"$@\"' \"$0\" \"$@\"");
+    let done = child(name, dir.path(), Some(&script)).env("HERE", dir.path()).output().unwrap();
+    let said = [&done.stdout[..], &done.stderr[..]].map(String::from_utf8_lossy);
+    assert!(done.status.success(), "{}", said.concat());
+}
+
+/// Writes until nothing more fits, and proves it.
+pub(crate) fn fill(disk: &Path) {
+    let mut file = std::fs::File::create(disk.join("filler")).unwrap();
+    while file.write_all(&[0; 4096]).is_ok() {}
+    let refused = std::fs::write(disk.join("one-more"), [0; 4096]).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::StorageFull);
+}
+
 /// Runs `work` and fails when it takes longer than anything that does not block.
 pub(crate) fn promptly<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, result) = std::sync::mpsc::channel();
-    std::thread::spawn(move || done.send(work()));
-    result.recv_timeout(std::time::Duration::from_secs(20)).expect("it blocks")
+    let thread = std::thread::spawn(move || done.send(work()));
+    match result.recv_timeout(std::time::Duration::from_secs(20)) {
+        Ok(result) => result,
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("it blocks"),
+        Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => match thread.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(_) => panic!("it ended without a result"),
+        },
+    }
 }

@@ -1,5 +1,7 @@
 //! What the store promises, against real directories.
 
+mod space;
+
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
@@ -44,7 +46,10 @@ impl Impostor {
             Self::Device if root() => node(rustix::fs::FileType::CharacterDevice, rustix::fs::makedev(1, 3)).unwrap(),
             Self::Device => symlink("/dev/null", path).unwrap(),
             Self::ForeignFile if root() => {
-                std::fs::copy(&moved, path).unwrap();
+                match moved.is_dir() {
+                    true => std::fs::create_dir(path).unwrap(),
+                    false => drop(std::fs::copy(&moved, path).unwrap()),
+                }
                 std::os::unix::fs::chown(path, Some(1), None).unwrap();
             }
             Self::ForeignFile => symlink("/etc/passwd", path).unwrap(),
@@ -150,6 +155,31 @@ fn a_job_that_was_never_finished_making_is_not_listed_and_can_be_swept() {
     assert_eq!(home.store.sweep_unborn().unwrap(), 1);
     assert!(!unborn(ID).exists() && unborn("20261129-154512-bbbbbb").exists(), "one in the making is left alone");
     assert_eq!(home.store.area(Area::Trash).unwrap().names().unwrap(), [format!(".new-{ID}.base")]);
+}
+
+#[test]
+fn what_was_begun_and_has_no_lock_yet_is_swept_and_costs_nobody_a_job() {
+    let home = Home::new();
+    let jobs = &home.store.shared.jobs;
+    jobs.create_dir(&format!(".new-{ID}")).unwrap();
+    assert_eq!(home.store.sweep_unborn().unwrap(), 1, "its maker died before it had a lock");
+    assert_eq!(jobs.names().unwrap(), [""; 0]);
+
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sweeper = scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                home.store.sweep_unborn().unwrap();
+            }
+        });
+        for second in 0..200 {
+            let id = format!("20261129-15{:02}{:02}-aaaaaa", second / 60, second % 60);
+            home.store.create_job(&spec(&id)).unwrap();
+        }
+        is_over.store(true, Ordering::Relaxed);
+        sweeper.join().unwrap();
+    });
+    assert_eq!(jobs.names().unwrap().len(), 200);
 }
 
 #[test]
@@ -339,6 +369,43 @@ fn damage_shows_what_stands_before_it() {
     let Some(Listed::Damaged { summary: Some(summary), reason, .. }) = listed else { panic!("{listed:?}") };
     assert!(reason.contains("line 3"), "{reason}");
     assert_eq!(summary.attempt, Some(AttemptNo::FIRST));
+}
+
+#[test]
+fn what_stands_in_place_of_a_summary_is_not_followed_and_changes_nothing() {
+    for impostor in Impostor::ALL {
+        let home = Home::new();
+        let (job, mut journal) = home.journal();
+        append(&mut journal, started());
+        let path = job.path().join("summary.json");
+        let moved = path.as_path().with_extension("moved");
+        impostor.take_the_place_of(&path);
+        assert!(impostor.fools_a_plain_read(&path), "{impostor:?}");
+        let kept = std::fs::read(&moved).unwrap();
+
+        let fresh = store(home.store.home().as_path());
+        let list = |store: &Store| {
+            let store = store.clone();
+            let listed = promptly(move || store.list(None, 10)).unwrap().jobs;
+            match &listed[..] {
+                [Listed::Job { seen, .. }] => *seen,
+                listed => panic!("{impostor:?}: {listed:?}"),
+            }
+        };
+        assert_eq!(
+            (list(&fresh), fresh.journals_read()),
+            (SeenState::Preparing, 1),
+            "{impostor:?}: nobody believed it"
+        );
+
+        // The next one takes its place, but for a directory's, which stays where it is.
+        promptly(move || append(&mut journal, ended()));
+        assert_eq!(list(&fresh), SeenState::Finished, "{impostor:?}");
+        assert_eq!(std::fs::read(&moved).unwrap(), kept, "{impostor:?}: what it led to is as it was");
+        let is_ours = std::fs::symlink_metadata(&path).unwrap().is_file();
+        assert_eq!(is_ours, !matches!(impostor, Impostor::Directory), "{impostor:?}");
+        assert!(!job.path().join(".summary.json.new").as_path().exists(), "{impostor:?}");
+    }
 }
 
 #[test]

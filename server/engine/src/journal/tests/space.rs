@@ -1,10 +1,9 @@
 //! A disk that is really full: a small tmpfs in a mount namespace of the test's own.
 
-use std::io::Write;
 use std::path::Path;
 
 use super::*;
-use crate::store::fixture;
+use crate::store::fixture::{self, fill};
 
 #[test]
 fn on_a_full_disk_a_job_can_still_say_how_it_ended() {
@@ -14,18 +13,7 @@ fn on_a_full_disk_a_job_can_still_say_how_it_ended() {
         fill_without_room(&home);
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    let user = if rustix::process::geteuid().is_root() { "" } else { "--user --map-root-user" };
-    let script = format!(
-        "exec unshare {user} --mount sh -c 'mount -t tmpfs -o size=2m none \"$HERE\" && exec \"$0\" \"$@\"' \"$0\" \"$@\""
-    );
-    let done = fixture::child(NAME, dir.path(), Some(&script)).env("HERE", dir.path()).output().unwrap();
-    assert!(
-        done.status.success(),
-        "{}{}",
-        String::from_utf8_lossy(&done.stdout),
-        String::from_utf8_lossy(&done.stderr)
-    );
+    fixture::on_a_small_disk(NAME, "size=2m");
 }
 
 fn fill_and_go_on(disk: &Path) {
@@ -83,12 +71,4 @@ fn fill_without_room(disk: &Path) {
     std::fs::remove_file(disk.join("filler")).unwrap();
     append(&mut journal, ended());
     assert_eq!(read(&job).records.last().map(|record| record.event.clone()), Some(ended().into()));
-}
-
-/// Writes until nothing more fits, and proves it.
-fn fill(disk: &Path) {
-    let mut file = std::fs::File::create(disk.join("filler")).unwrap();
-    while file.write_all(&[0; 4096]).is_ok() {}
-    let refused = std::fs::write(disk.join("one-more"), [0; 4096]).unwrap_err();
-    assert_eq!(refused.kind(), std::io::ErrorKind::StorageFull);
 }
