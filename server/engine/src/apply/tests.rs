@@ -4,6 +4,7 @@ mod current;
 #[cfg(feature = "fault-injection")]
 mod faults;
 pub(crate) mod fixture;
+mod impostors;
 mod ordinary;
 #[cfg(feature = "fault-injection")]
 mod power;

@@ -45,8 +45,14 @@ impl Store {
         {
             return Ok(Arc::clone(names));
         }
+        let listed = match home.dir(area.name()) {
+            Err(DiskError::Missing { .. }) => return Ok(Arc::default()),
+            listed => listed?,
+        };
+        // Of what is listed, which need not be what had the name a moment ago.
+        let stamp = Stamp::of(&listed.stat()?);
         let ends = |name: &String| name.strip_suffix(extension).is_some_and(|stem| stem.ends_with('.'));
-        let names: Arc<[String]> = self.area(area)?.names()?.into_iter().filter(ends).collect();
+        let names: Arc<[String]> = listed.names()?.into_iter().filter(ends).collect();
         if stamp.is_settled(now) {
             self.found().insert((area, extension), (stamp, Arc::clone(&names)));
         }
@@ -75,49 +81,4 @@ impl Stamp {
 }
 
 #[cfg(test)]
-mod tests {
-    use rustix::fs::{Timespec, Timestamps, UTIME_OMIT};
-
-    use super::*;
-    use crate::store::fixture::Home;
-
-    #[test]
-    fn an_area_is_listed_anew_only_when_it_changed() {
-        let home = Home::new();
-        let names = || home.store.names_in(Area::Applies, "intent").unwrap();
-        assert!(names().is_empty());
-        assert_eq!(
-            home.store.shared.home.lookup(Area::Applies.name()).unwrap().map(|_| ()),
-            None,
-            "looking makes nothing"
-        );
-        let area = home.store.area(Area::Applies).unwrap();
-        area.write_new("one.intent", b"").unwrap();
-        area.write_new("two.done", b"").unwrap();
-        area.write_new("intent", b"").unwrap();
-        assert_eq!(*names(), ["one.intent"]);
-        assert!(!Arc::ptr_eq(&names(), &names()), "it changed just now: a second change could have the same time");
-
-        std::thread::sleep(std::time::Duration::from_secs(4));
-        let listed = names();
-        assert!(Arc::ptr_eq(&listed, &names()), "it stood still");
-
-        area.write_new("three.intent", b"").unwrap();
-        // Who sets the older time back still changes the other one.
-        let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
-        let times = Timestamps { last_access: omit, last_modification: Timespec { tv_sec: 1, tv_nsec: 0 } };
-        rustix::fs::futimens(&area, &times).unwrap();
-        let mut now = names().to_vec();
-        now.sort();
-        assert_eq!(now, ["one.intent", "three.intent"]);
-    }
-
-    #[test]
-    fn a_time_of_the_future_settles_nothing() {
-        let stamp = |second| Stamp { file: FileId { device: 0, inode: 0 }, changed: [second, 0, second, 0] };
-        assert!(stamp(1_000).is_settled(1_003));
-        for (changed, now) in [(1_000, 1_002), (1_000, 1_000), (1_000, 10), (i64::MAX, 1_000)] {
-            assert!(!stamp(changed).is_settled(now), "{changed} at {now}");
-        }
-    }
-}
+mod tests;
