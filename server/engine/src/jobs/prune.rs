@@ -9,7 +9,7 @@ use pactify_core::config::Settings;
 use pactify_core::job::event::Known;
 use pactify_core::job::state::{Phase, SeenState};
 use pactify_core::protocol::{PruneItem, PruneParams, Pruned};
-use pactify_core::retention::{Facts, Fate, Holds, Policy, decide};
+use pactify_core::retention::{Facts, Fate, Policy, decide};
 use pactify_core::{Failure, FailureCode, JobId};
 
 use super::dispose::BUSY;
@@ -27,6 +27,9 @@ use crate::tree::{Trash, size};
 /// What is kept where neither the person nor the configuration says so.
 const AGE_SECONDS: u64 = 30 * DAY;
 const DAY: u64 = 24 * 60 * 60;
+
+/// What to do about a job that is not what it was when the prune looked at it.
+const LOOK: &str = "look at it; apply the rest of it, or discard it";
 
 impl Jobs {
     /// Tells what a prune would do, or does it.
@@ -147,7 +150,7 @@ impl Jobs {
             return Err(super::dispose::still_going(job, "prune", SeenState::Running));
         }
         super::dispose::refuse_survived(&journal, "prune")?;
-        refuse_unmeant(&journal, fate, policy)?;
+        self.refuse_unmeant(job, fate, policy)?;
         let repository = journal.spec().repository.clone();
         self.settle_applies(&repository, &mut journal)?;
         let trash = Trash::open(self.store().home())?;
@@ -166,6 +169,28 @@ impl Jobs {
         self.remove_patch_file(job)?;
         trash.take(journal.lock().job().path())?;
         Ok(())
+    }
+
+    /// What became of the job since it was looked at decides: it may have gone on. The caller holds its lock.
+    fn refuse_unmeant(&self, job: &JobId, meant: Fate, policy: &Policy) -> Result<(), Failure> {
+        let Some(Listed::Job { summary, seen }) = self.store().describe(job)? else {
+            return Err(Failure::new(FailureCode::WrongState, format!("job {job} cannot be read"), LOOK));
+        };
+        // How many are newer was decided for all of them at once.
+        let policy = Policy { keep_jobs: 0, ..policy.clone() };
+        let now = decide(&[self.facts_of(&summary, seen)?.facts], &policy, self.env().now());
+        match (meant, now.first().map(|(_, fate)| *fate)) {
+            (meant, Some(now)) if now == meant => Ok(()),
+            // No more than may go.
+            (Fate::Tree, Some(Fate::Record | Fate::NoTree)) => Ok(()),
+            (_, Some(now)) if !now.goes() => {
+                Err(Failure::new(FailureCode::WrongState, format!("job {job} {}", now.why()), LOOK))
+            }
+            _ => {
+                let message = format!("job {job} has a result that nobody decided about: it stays");
+                Err(Failure::new(FailureCode::WrongState, message, LOOK))
+            }
+        }
     }
 
     /// Deletes what is recorded of applies of jobs that are gone, with the old contents that were kept for them.
@@ -187,23 +212,6 @@ struct ToDecide {
     title: String,
     /// What its tree has and nothing else.
     lost: Vec<String>,
-}
-
-/// What became of the job since it was looked at decides: it may have gone on.
-fn refuse_unmeant(journal: &Journal, fate: Fate, policy: &Policy) -> Result<(), Failure> {
-    let (job, state) = (journal.lock().job(), journal.state());
-    let changed = state.result.as_ref().is_some_and(|result| result.totals.files > 0);
-    let is_undecided = changed && state.disposition.is_open();
-    let is_meant = fate == Fate::Tree && (policy.unapplied || policy.named.contains(job.id()));
-    let stays = match Left::of(job, state).holds {
-        _ if is_meant => return Ok(()),
-        _ if is_undecided => Fate::Unapplied,
-        Holds::Work => Fate::OnlyInTree,
-        Holds::Ignored if policy.keep_ignored => Fate::Ignored,
-        Holds::Ignored | Holds::Nothing => return Ok(()),
-    };
-    let message = format!("job {} {}", job.id(), stays.why());
-    Err(Failure::new(FailureCode::WrongState, message, "look at it; apply the rest of it, or discard it"))
 }
 
 /// What the person says, else what the configuration says, else thirty days.
