@@ -8,22 +8,24 @@ use pactify_core::{Failure, FailureCode};
 use super::{GitError, Stage};
 use crate::causes::with_causes;
 
+/// What a person can do.
+enum Next {
+    /// This, and that is all.
+    Only(&'static str),
+    /// This, and then what failed once more.
+    AndAgain(&'static str),
+}
+
 impl GitError {
     /// As it is told to people, when it happened during `stage`.
     pub fn into_failure(self, stage: Stage) -> Failure {
-        let mut failure = Failure::from(self);
-        if failure.code == FailureCode::GitFailed {
-            failure.code = match stage {
-                Stage::Prepare => FailureCode::WorktreeCreateFailed,
-                Stage::Capture => FailureCode::CaptureFailed,
-                Stage::Other => FailureCode::GitFailed,
-            };
-        }
-        // Nobody can end the harness's turn once more; its tree can be captured once more.
-        if let (Stage::Capture, Some(first)) = (stage, failure.next.strip_suffix(", then try again")) {
-            failure.next = format!("{first}, then run `pactify sub cancel` on the job: its tree is captured then");
-        }
-        failure
+        let (code, next) = self.code_and_next();
+        let code = match (code, stage) {
+            (FailureCode::GitFailed, Stage::Prepare) => FailureCode::WorktreeCreateFailed,
+            (FailureCode::GitFailed, Stage::Capture) => FailureCode::CaptureFailed,
+            (code, _) => code,
+        };
+        Failure::new(code, neutral(&with_causes(&self)), next.told(stage))
     }
 
     fn is_out_of_space(&self) -> bool {
@@ -39,13 +41,12 @@ impl GitError {
         }
     }
 
-    fn code_and_next(&self) -> (FailureCode, &'static str) {
+    fn code_and_next(&self) -> (FailureCode, Next) {
         use FailureCode as C;
-        const REPEAT: &str = "repair what the message names, then try again";
         if self.is_out_of_space() {
-            return (C::NoSpace, "free some space on that file system, then try again");
+            return (C::NoSpace, Next::AndAgain("free some space on that file system"));
         }
-        match self {
+        let (code, next) = match self {
             Self::Missing(_) => (C::GitMissing, "install git, or put it on the PATH that the editor starts with"),
             Self::TooOld { .. } => (C::GitTooOld, "install a newer git, and put it first on PATH"),
             Self::NotGit { .. } => (C::GitFailed, "put a real git first on PATH"),
@@ -91,18 +92,31 @@ impl GitError {
             | Self::Objects { .. }
             | Self::NotPopulated { .. }
             | Self::Failed { .. }
-            | Self::NoSpace { .. } => (C::GitFailed, REPEAT),
+            | Self::NoSpace { .. } => return (C::GitFailed, Next::AndAgain("repair what the message names")),
             Self::Run { .. } | Self::Answer { .. } => {
                 (C::GitFailed, "try again; run `pactify sub doctor` if it happens again")
             }
+        };
+        (code, Next::Only(next))
+    }
+}
+
+impl Next {
+    fn told(self, stage: Stage) -> String {
+        match (self, stage) {
+            (Self::Only(next), _) => next.to_owned(),
+            // Nobody can end the harness's turn once more; its tree can be captured once more.
+            (Self::AndAgain(first), Stage::Capture) => {
+                format!("{first}, then run `pactify sub cancel` on the job: its tree is captured then")
+            }
+            (Self::AndAgain(first), Stage::Prepare | Stage::Other) => format!("{first}, then try again"),
         }
     }
 }
 
 impl From<GitError> for Failure {
     fn from(error: GitError) -> Self {
-        let (code, next) = error.code_and_next();
-        Self::new(code, neutral(&with_causes(&error)), next)
+        error.into_failure(Stage::Other)
     }
 }
 
