@@ -6,6 +6,7 @@
 //! journal, and [`control`] is there to ask it to stop. [`attempt`] is what it does from beginning to end.
 
 mod attempt;
+mod chatter;
 mod command;
 pub(crate) mod control;
 mod deadlines;
@@ -51,6 +52,7 @@ pub(crate) use self::launch::can_be_refreshed;
 pub(crate) use self::private::person_files;
 pub(crate) use self::slots::cores;
 
+use self::chatter::Chatter;
 use self::control::{Reply, Request};
 use self::drive::{Answer, Event};
 use self::error::HostError;
@@ -68,10 +70,6 @@ use crate::{config, git};
 
 /// The version that records name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// How long a journal may be before chatter is left out, in bytes: whoever reads one holds all of it in memory, and the
-/// disk is not the job's to fill.
-const CHATTER_MAX: u64 = 64 << 20;
 
 /// A host at work.
 #[derive(Debug)]
@@ -96,8 +94,7 @@ pub(crate) struct Host {
     guarded: Option<Checkout>,
     /// The attempt whose look at the checkout was compared.
     compared: Option<AttemptNo>,
-    /// Whether the journal has all the chatter that it takes.
-    is_full: bool,
+    chatter: Chatter,
     cancel: Cancel,
     sender: mpsc::Sender<Event>,
     inbox: mpsc::Receiver<Event>,
@@ -143,7 +140,7 @@ impl Host {
             watched: None,
             guarded: None,
             compared: None,
-            is_full: false,
+            chatter: Chatter::default(),
             cancel: Cancel::No,
             sender,
             inbox,
@@ -236,14 +233,10 @@ impl Host {
 
     /// Appends to the journal, without any secret that the harness may have repeated.
     fn record(&mut self, known: Known) -> Result<(), HostError> {
-        if is_left_out(&known, self.journal.len()) {
-            if std::mem::replace(&mut self.is_full, true) {
-                return Ok(());
-            }
-            let text = format!("the job has told {} MiB: what it says and does is recorded no more", CHATTER_MAX >> 20);
-            return self.record(Known::Notice { id: "chatterLeftOut".to_owned(), text });
+        let events = self.chatter.admit(known, self.journal.len(), self.env.moment(), &self.redactor);
+        for known in events {
+            self.journal.append(self.env.now(), self.attempt, known)?;
         }
-        self.journal.append(self.env.now(), self.attempt, redacted(known, &self.redactor))?;
         Ok(())
     }
 
@@ -397,42 +390,8 @@ fn values(env: &Env, names: &[String]) -> Vec<String> {
     names.iter().filter_map(|name| env.variable(name)?.to_str().map(str::to_owned)).collect()
 }
 
-/// The event with every text in it redacted. Only texts: a value that is also a word of ours must not change what the
-/// event is.
-fn redacted(mut known: Known, redactor: &Redactor) -> Known {
-    for text in known.texts_mut() {
-        if let Cow::Owned(clean) = redactor.redact(text) {
-            *text = clean;
-        }
-    }
-    known
-}
-
-/// Whether a journal of this length takes no such event any more. What decides anything is always taken.
-fn is_left_out(known: &Known, length: u64) -> bool {
-    known.is_chatter() && length >= CHATTER_MAX
-}
-
 fn reap() {
     if let Err(error) = reap::reap_orphans() {
         tracing::warn!(%error, "orphans of the job were not collected");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use pactify_core::job::outcome::Outcome;
-
-    use super::*;
-
-    #[test]
-    fn only_chatter_is_left_out_of_a_full_journal() {
-        let words = Known::Message { text: "again".to_owned() };
-        let end = Known::AttemptEnded { outcome: Outcome::Succeeded, failure: None, final_message: None };
-        assert!(!is_left_out(&words, CHATTER_MAX - 1));
-        assert!(is_left_out(&words, CHATTER_MAX));
-        for known in [end, Known::CancelRequested, Known::Usage { usage: Default::default() }] {
-            assert!(!is_left_out(&known, u64::MAX), "{known:?}");
-        }
     }
 }

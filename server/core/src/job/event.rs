@@ -126,6 +126,11 @@ pub enum Known {
         /// Its steps, bounded.
         entries: Vec<PlanEntry>,
     },
+    /// What the agent is doing, in a few words, once what it says and does is recorded no more.
+    Activity {
+        /// One line.
+        text: String,
+    },
     /// Something a person should know, and that is no failure of the job.
     Notice {
         /// A stable name for it.
@@ -292,7 +297,9 @@ impl Known {
         match self {
             Self::Launched { harness_version, .. } => harness_version.iter_mut().collect(),
             Self::SessionStarted { session, model } => [session].into_iter().chain(model).collect(),
-            Self::Message { text } | Self::Reasoning { text } | Self::Notice { text, .. } => vec![text],
+            Self::Message { text } | Self::Reasoning { text } | Self::Activity { text } | Self::Notice { text, .. } => {
+                vec![text]
+            }
             Self::CommandStarted { item, command } => vec![item, command],
             Self::CommandOutput { item, text } => vec![item, text],
             Self::CommandEnded { item, tail, .. } => vec![item, tail],
@@ -512,6 +519,7 @@ impl Known {
                 | Self::FilesTouched { .. }
                 | Self::ToolUsed { .. }
                 | Self::Plan { .. }
+                | Self::Activity { .. }
         )
     }
 }

@@ -559,7 +559,7 @@ pub fn activity(known: &Known) -> Option<String> {
     match known {
         Known::TreeReady { .. } => Some("tree ready".to_owned()),
         Known::Launched { .. } => Some("harness started".to_owned()),
-        Known::Message { text } => Some(headline(text, WIDTH)),
+        Known::Message { text } | Known::Activity { text } => Some(headline(text, WIDTH)),
         Known::Reasoning { text } => Some(headline(text.trim_matches('*'), WIDTH)),
         Known::CommandStarted { command, .. } => Some(headline(&format!("$ {}", script(command)), WIDTH)),
         Known::FilesTouched { paths } => Some(match paths.as_slice() {

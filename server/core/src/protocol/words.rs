@@ -194,7 +194,7 @@ pub fn event(event: &EventView) -> Option<String> {
         }
         Known::Launched { .. } => "the harness runs".to_owned(),
         Known::SessionStarted { model: Some(model), .. } => format!("session with {}", headline(&model, 60)),
-        Known::Message { text } => headline(&text, 400),
+        Known::Message { text } | Known::Activity { text } => headline(&text, 400),
         Known::CommandStarted { command, .. } => format!("$ {}", headline(script(&command), 200)),
         Known::CommandEnded { exit_code: Some(code), .. } if code != 0 => format!("exit code {code}"),
         Known::FilesTouched { paths } => format!("edits {}", headline(&paths.join(", "), 200)),

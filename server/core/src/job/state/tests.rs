@@ -173,6 +173,7 @@ fn of_every_kind() -> Vec<Known> {
         Known::FilesTouched { paths: vec![text()] },
         Known::ToolUsed { tool: text(), failed: false },
         Known::Plan { entries: vec![] },
+        Known::Activity { text: text() },
         Known::Notice { id: item(), text: text() },
         Known::Usage { usage: Usage::default() },
         asked("r"),

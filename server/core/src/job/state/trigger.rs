@@ -27,6 +27,7 @@ pub(super) fn trigger(known: &Known) -> Trigger {
         | Known::FilesTouched { .. }
         | Known::ToolUsed { .. }
         | Known::Plan { .. }
+        | Known::Activity { .. }
         | Known::Notice { .. }
         | Known::Usage { .. }
         | Known::CancelRequested
