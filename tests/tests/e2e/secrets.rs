@@ -13,7 +13,7 @@ use pactify_tests::sandbox::Sandbox;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-/// In a variable that is let through, in a provider's header, in the login.
+/// In a variable that is let through, in a header of the few that may be written out, in the login.
 const VARIABLE: &str = "himbeer eis mit sahne";
 const HEADER: &str = "zitronen sorbet ohne alles";
 const LOGIN: &str = "pflaumen kuchen vom blech";
@@ -34,7 +34,7 @@ model_provider = "gateway"
 name = "gateway"
 base_url = "http://127.0.0.1:9/v1"
 requires_openai_auth = true
-http_headers = {{ X-Tenant = "{HEADER}" }}
+http_headers = {{ X-Title = "{HEADER}" }}
 "#,
         codex.display().to_string()
     );
