@@ -16,12 +16,11 @@ const FORM = `# \${1:What to do, in one line}
 
 /** Opens a new brief with this text, or with a form to fill in. Nothing is written before the person saves it. */
 export async function write({ uri }: vscode.WorkspaceFolder, text?: string): Promise<void> {
-  const open = new Set(vscode.workspace.textDocuments.map((document) => document.uri.path));
+  const open = vscode.workspace.textDocuments.map((document) => path.posix.relative(uri.path, document.uri.path));
   const found = await vscode.workspace.fs.readDirectory(uri);
-  const isTaken = (name: string): boolean =>
-    open.has(path.posix.join(uri.path, name)) || found.some(([other]) => other === name);
+  const taken = new Set([...open, ...found.map(([name]) => name)]);
   let name = `task${ENDING}`;
-  for (let number = 2; isTaken(name); number += 1) name = `task-${number}${ENDING}`;
+  for (let number = 2; taken.has(name); number += 1) name = `task-${number}${ENDING}`;
   const file = vscode.Uri.joinPath(uri, name).with({ scheme: "untitled" });
   const editor = await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(file));
   const form = new vscode.SnippetString(FORM);

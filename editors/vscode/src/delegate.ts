@@ -6,13 +6,14 @@ import type { Jobs } from "./jobs";
 import { choose, described, type Options } from "./options";
 import { pick } from "./pick";
 import { approving } from "./problem";
-import type { JobSummary } from "./protocol";
+import type { JobSummary, Requests } from "./protocol";
 import * as say from "./say";
 import type { Server } from "./server";
 import { age } from "./words";
 
 /** What a task is about: its name, and the text that the agent is shown. */
 type Subject = { readonly name: string; readonly text: string };
+type Start = "pactify/job/delegate" | "pactify/job/retry";
 type Item = vscode.QuickPickItem & { act?: "go" | "options" | "write"; template?: vscode.Uri; job?: JobSummary };
 
 const FIX = "Delegate Fix for This Problem";
@@ -61,7 +62,8 @@ export class Delegation {
     const folder = await chooseFolder();
     if (folder === undefined) return;
     const options = this.options.get(document.uri.toString()) ?? {};
-    if (await this.start(document.getText(), folder.uri.toString(), options)) await briefs.close(document);
+    const params = { brief: document.getText(), repository: folder.uri.toString(), ...options };
+    if (await this.start("pactify/job/delegate", params)) await briefs.close(document);
   }
 
   async delegateSelection(): Promise<void> {
@@ -98,15 +100,14 @@ export class Delegation {
   }
 
   /** A new job from a job's brief, with other options. */
-  async again({ id, repository }: JobSummary): Promise<void> {
-    const options = await choose(this.server);
-    if (options !== undefined) await this.start((await this.jobs.get(id)).brief, repository, options);
+  async again(job: JobSummary): Promise<void> {
+    const options = await choose(this.server, job);
+    if (options !== undefined) await this.start("pactify/job/retry", { jobId: job.id, ...options });
   }
 
   /** Starts a job; true once the server has it. */
-  private async start(brief: string, repository: string, options: Options): Promise<boolean> {
-    const params = { brief, repository, ...options };
-    const delegated = await approving(this.server, () => this.server.request("pactify/job/delegate", params));
+  private async start<M extends Start>(method: M, params: Requests[M]["params"]): Promise<boolean> {
+    const delegated = await approving(this.server, () => this.server.request(method, params));
     for (const notice of delegated?.notices ?? []) void say.info(`Pactify: ${notice}`);
     if (delegated !== undefined) this.follow(delegated.jobId);
     return delegated !== undefined;
@@ -131,7 +132,8 @@ export class Delegation {
     if (item.job !== undefined) return briefs.write(folder, (await this.jobs.get(item.job.id)).brief);
     if (item.act === "write") return briefs.write(folder, brief === "" ? undefined : brief);
     const chosen = item.act === "options" ? await choose(this.server) : options;
-    if (chosen !== undefined && typed !== "") await this.start(brief, folder.uri.toString(), chosen);
+    if (chosen === undefined || typed === "") return;
+    await this.start("pactify/job/delegate", { brief, repository: folder.uri.toString(), ...chosen });
   }
 
   /** What can be chosen instead of typing: templates, and what was asked before. */

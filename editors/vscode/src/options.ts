@@ -1,15 +1,15 @@
-// The quick form: who does a task, what it may do, from what, and what its result has to pass. One step after the other,
-// with a way back; whoever leaves it has chosen nothing.
+// The quick form: who does a task, what it may do, with whose configuration, from what, and what its result has to pass.
+// One step after the other, with a way back; whoever leaves it has chosen nothing.
 
 import * as vscode from "vscode";
 import { pick } from "./pick";
-import type { DelegateParams, HarnessView } from "./protocol";
+import type { DelegateParams, HarnessView, JobSummary } from "./protocol";
 import * as say from "./say";
 import type { Server } from "./server";
 import { sentence } from "./words";
 
-/** What a person can choose for a job; what is absent is as configured. */
-export type Options = Pick<DelegateParams, "harness" | "access" | "inPlace" | "base" | "verify">;
+/** What a person can choose for a job; what is absent is as configured, or as the job was that is done again. */
+export type Options = Pick<DelegateParams, "harness" | "access" | "withUserConfig" | "inPlace" | "base" | "verify">;
 
 type Item = vscode.QuickPickItem & { choice: Options };
 
@@ -17,34 +17,40 @@ const OWN = "Another command…";
 const FROM = { head: "from HEAD", workingTree: "with uncommitted changes", buffers: "with unsaved text" };
 
 /** `kimi · read-only · from HEAD`. */
-export function described({ harness, access, inPlace, base, verify }: Options): string {
+export function described({ harness, access, withUserConfig, inPlace, base, verify }: Options): string {
   const parts = [
     harness,
     access === "readOnly" ? (inPlace ? "read-only, in the checkout" : "read-only") : access && "may write",
+    withUserConfig && "with your own configuration",
     base && FROM[base],
     verify && (verify.length === 0 ? "not verified" : `verified by ${verify.join(", ")}`),
   ].filter((part) => part !== undefined);
   return parts.length === 0 ? "as configured" : parts.join(" · ");
 }
 
-/** Asks all of it; nothing if the person leaves. */
-export async function choose(server: Server): Promise<Options | undefined> {
+/** Asks all of it, maybe for another try of a job; nothing if the person leaves. */
+export async function choose(server: Server, of?: JobSummary): Promise<Options | undefined> {
   const { harnesses } = await server.request("pactify/job/harnesses", {});
+  const isFirst = ({ name, default: isDefault }: HarnessView): boolean => (of ? name === of.harness : isDefault);
+  const ordered = [...harnesses.filter(isFirst), ...harnesses.filter((one) => !isFirst(one))];
   const answers: Options[] = [];
   for (;;) {
     const chosen = Object.assign({}, ...answers) as Options;
-    const can = harnesses.find(({ name }) => name === chosen.harness)?.access ?? [];
-    const steps: [string, Item[]][] = [
-      ["Who does it?", harnesses.map(who).sort(({ isDefault: a }, { isDefault: b }) => Number(b) - Number(a))],
-      ["What may it do?", ACCESS.filter(({ choice: { access } }) => access && can.includes(access))],
-      ["What does its tree start as?", BASES],
-      ["What does its result have to pass?", CHECKS],
-    ];
+    const { access, inPlace } = chosen;
+    const does = harnesses.find(({ name }) => name === chosen.harness);
     // A job that writes nothing has nothing to verify; one in the checkout has no base.
-    const totalSteps = chosen.inPlace ? 2 : chosen.access === "readOnly" ? 3 : 4;
-    const [placeholder, items] = steps[answers.length] ?? ["", []];
-    if (answers.length === totalSteps) return chosen;
-    const asked = { title: "Delegate", step: answers.length + 1, totalSteps, placeholder, items: () => items };
+    const questions: [isAsked: boolean, question: string, items: Item[]][] = [
+      [true, "Who does it?", ordered.map(who)],
+      [true, "What may it do?", ACCESS.filter(({ choice: { access } }) => access && does?.access.includes(access))],
+      [access !== undefined && (does?.userConfig.includes(access) ?? false), "With whose configuration of it?", WHOSE],
+      [!inPlace, "What does its tree start as?", BASES],
+      [access !== "readOnly", "What does its result have to pass?", checks(of)],
+    ];
+    const steps = questions.filter(([isAsked]) => isAsked);
+    const [, placeholder, items] = steps[answers.length] ?? [];
+    if (placeholder === undefined || items === undefined) return chosen;
+    const title = of ? `Retry “${of.title}”` : "Delegate";
+    const asked = { title, step: answers.length + 1, totalSteps: steps.length, placeholder, items: () => items };
     const answer = await pick(asked);
     if (answer === undefined) return undefined;
     const choice = answer === "back" || answer.item.label !== OWN ? answer : await command();
@@ -53,13 +59,13 @@ export async function choose(server: Server): Promise<Options | undefined> {
   }
 }
 
-function who(harness: HarnessView): Item & { isDefault: boolean } {
+function who(harness: HarnessView): Item {
   const { name, version, default: isDefault, failure, loggedIn, sandbox } = harness;
   const ready = `$(pass) Ready. ${sandbox ? "The system confines its commands." : "Its commands are not confined."}`;
   const able = loggedIn === false ? "$(warning) Not logged in." : ready;
   const detail = failure ? `$(error) ${sentence(failure.message)} ${sentence(failure.next)}` : able;
   const description = [version, isDefault ? "default" : undefined].filter(Boolean).join(" · ");
-  return { label: name, description, detail, choice: { harness: name }, isDefault };
+  return { label: name, description, detail, choice: { harness: name } };
 }
 
 const IN_PLACE = "Sees ignored files, too. Any change there fails the job.";
@@ -73,8 +79,12 @@ const BASES: Item[] = [
   { label: "With Uncommitted Changes", description: "as saved", choice: { base: "workingTree" } },
   { label: "With Unsaved Text", description: "as your editors show it", choice: { base: "buffers" } },
 ];
-const CHECKS: Item[] = [
-  { label: "What Is Configured", choice: {} },
+const WHOSE: Item[] = [
+  { label: "What Pactify's Configuration Says", choice: { withUserConfig: false } },
+  { label: "Your Own, Too", detail: "As far as its access lets it.", choice: { withUserConfig: true } },
+];
+const checks = (of?: JobSummary): Item[] => [
+  { label: of ? "What It Had to Pass Before" : "What Is Configured", choice: {} },
   { label: "Nothing", choice: { verify: [] } },
   { label: OWN, detail: "The job fails unless it ends well in the result's tree.", choice: {} },
 ];

@@ -2,10 +2,9 @@
 
 import * as vscode from "vscode";
 
-/** What is asked; in a form, all steps but the first have a way back. */
-type Asked<T> = { title: string; placeholder: string; value?: string; step?: number; totalSteps?: number } & Items<T>;
-/** What there is to choose, for what is typed. */
-type Items<T> = { items: (typed: string) => T[] };
+/** What is asked, and what there is to choose for what is typed; in a form, all steps but the first have a way back. */
+type Asked<T> = { title: string; placeholder: string; items: (typed: string) => T[] } & Partial<More>;
+type More = { value: string; step: number; totalSteps: number };
 type Answer<T> = { item: T; typed: string } | "back" | undefined;
 
 /** What was chosen, with what was typed; nothing if the person leaves. */

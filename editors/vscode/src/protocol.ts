@@ -542,6 +542,8 @@ export interface HarnessView {
   version?: string;
   /** The access modes it has. */
   access: Access[];
+  /** The access modes whose jobs can take over the person's own configuration of it. */
+  userConfig: Access[];
   /** Whether the operating system confines its commands. */
   sandbox: boolean;
   /** Whether a login was found: absent when that is known only to the provider. */
@@ -966,18 +968,35 @@ export interface ResumeParams {
   message: string;
 }
 
-/** Argument of `pactify.retry`. */
+/**
+ * Argument of `pactify.retry`: what is absent is as the job had it. What belongs to something that is another now is
+ * not had again: a model to its harness, the person's own configuration to harness and access, a verification and who
+ * answers to a job that writes.
+ */
 export interface RetryParams {
   /** The job. */
   jobId: string;
-  /**
-   * Another harness than the job had. A model that the job asked for is that of its harness, and is not asked for then.
-   */
+  /** Another task, as a text. */
+  brief?: string;
+  /** The harness. */
   harness?: string;
-  /** The model to ask for; the job's own when absent. */
+  /** Whether it may change files. */
+  access?: Access;
+  /**
+   * What the job's tree starts as, from what is there now; with one, a job that looked around in the checkout gets a
+   * tree.
+   */
+  base?: BaseKind;
+  /** The model to ask for. */
   model?: string;
-  /** As for `pactify.delegate`. A job that had the person's own configuration has it again, with the same harness. */
+  /** As for `pactify.delegate`. */
   withUserConfig?: boolean;
+  /** As for `pactify.delegate`. */
+  inPlace?: boolean;
+  /** As for `pactify.delegate`. */
+  verify?: string[];
+  /** As for `pactify.delegate`. */
+  permissions?: Policy;
 }
 
 /** What a person is told: the phase, or that its host is gone. */

@@ -86,9 +86,9 @@ export class Results {
   /** Marks a path of this result as seen, or takes the mark away. */
   async toggleReviewed(job: JobSummary, path: PathName): Promise<void> {
     const mark = `${(await this.preview(job)).changeSet} ${key(path)}`;
-    const others = this.marks().filter((other) => other !== mark);
-    const marks = others.length < this.marks().length ? others : [...others, mark];
-    await this.context.workspaceState.update(MARKS, marks.slice(-MOST_MARKS));
+    const marks = new Set(this.marks());
+    if (!marks.delete(mark)) marks.add(mark);
+    await this.context.workspaceState.update(MARKS, [...marks].slice(-MOST_MARKS));
     this.changes.fire(job.id);
   }
 

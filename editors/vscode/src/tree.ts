@@ -84,7 +84,7 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
   async getChildren(node?: Node): Promise<Node[]> {
     if (node === undefined) {
       const repositories = [...new Set(this.jobs.all().map(({ repository }) => repository))];
-      if (repositories.length < 2) return this.groups(undefined);
+      if (repositories.length < 2) return this.groups(repositories[0]);
       return repositories.map((repository) => ({ kind: "repository", repository }));
     }
     if (node.kind === "repository") return this.groups(node.repository);
@@ -141,8 +141,7 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
   }
 
   private members(group: string, repository: string | undefined): JobSummary[] {
-    const all = this.jobs.all().filter((job) => repository === undefined || job.repository === repository);
-    return all.filter((job) => groupOf(job) === group);
+    return this.jobs.all().filter((job) => groupOf(job) === group && job.repository === repository);
   }
 
   /** The same object for the same job: the view knows nodes by that. */

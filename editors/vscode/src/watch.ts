@@ -32,33 +32,24 @@ export class Watch {
   /** Shows a job that was started here, until it is over. */
   follow(jobId: string): void {
     void this.context.workspaceState.update(OWN, [...this.own(jobId), jobId]);
-    void this.jobs.hear(jobId);
     void shown(() => this.toast(jobId));
   }
 
   private async toast(jobId: string): Promise<void> {
-    const job = await this.jobs.get(jobId);
-    if (isOver(job)) return this.ended(jobId);
+    await this.jobs.hear(jobId);
+    const job = this.jobs.seen(jobId);
+    if (job === undefined || isOver(job)) return this.ended(jobId);
     await say.progress(titled(job), (report, cancellation) => {
       cancellation.onCancellationRequested(() => shown(() => this.server.request("pactify/job/cancel", { jobId })));
+      let news: vscode.Disposable | undefined;
       report(doing(job));
-      return this.untilOver(jobId, report);
-    });
-  }
-
-  private untilOver(jobId: string, report: (message: string) => void): Promise<void> {
-    return new Promise((resolve) => {
-      let said: string | undefined;
-      const subscription = this.jobs.onDidChange(() => {
-        const job = this.jobs.seen(jobId);
-        const message = job === undefined || isOver(job) ? undefined : doing(job);
-        if (message !== undefined && message !== said) report(message);
-        said = message ?? said;
-        // One that is known no longer was discarded; one that isn't known yet will be.
-        if (message !== undefined || (job === undefined && said === undefined)) return;
-        subscription.dispose();
-        resolve();
-      });
+      return new Promise<void>((resolve) => {
+        news = this.jobs.onDidChange(() => {
+          const now = this.jobs.seen(jobId);
+          if (now === undefined || isOver(now)) resolve();
+          else report(doing(now));
+        });
+      }).finally(() => void news?.dispose());
     });
   }
 

@@ -252,6 +252,7 @@ mod tests {
             executable: Some("/opt/codex".to_owned()),
             version: Some("0.171.2".to_owned()),
             access: Vec::new(),
+            user_config: Vec::new(),
             sandbox: true,
             logged_in: Some(true),
             failure: None,

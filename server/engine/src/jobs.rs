@@ -24,6 +24,7 @@ mod patch_file;
 mod preview;
 mod prune;
 mod read;
+mod retry;
 mod scene;
 mod undo;
 mod unnamed;

@@ -28,12 +28,12 @@ check(
     return kit.text_of(window):find('waiting', 1, true) and kit.text_of(window):find('waits for you: step 1', 1, true)
   end
 )
-kit.answers = { 'Allow: No' }
+kit.answers = { 'allow once: No' }
 kit.press('y')
 check(
   'the answers say what they mean before what the agent calls them',
   10,
-  function() return heard('asker asks (Ask me): step 1\nAlways deny: Allow\nDeny: Yes\nAllow: No') end
+  function() return heard('asker asks (Ask me): step 1\nreject always: Allow\nreject once: Yes\nallow once: No') end
 )
 check('and the job goes on', 30, function() return heard('Ask me: changed') end)
 kit.leave()

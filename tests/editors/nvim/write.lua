@@ -37,7 +37,7 @@ vim.cmd.sbuffer(brief)
 local function set(field, value)
   for number, line in ipairs(lines()) do
     if vim.startswith(line, field .. ':') then
-      vim.api.nvim_buf_set_lines(brief, number - 1, number, false, { field .. ': ' .. value })
+      vim.api.nvim_buf_set_lines(0, number - 1, number, false, { field .. ': ' .. value })
       return number
     end
   end
@@ -125,9 +125,36 @@ check('which the open preview shows', 20, function()
   return window and kit.text_of(window) == 'NEW\n'
 end)
 
--- Another try, with other words.
+-- Another try, with other words: what its header leaves open is as the job had it.
 kit.answers = { 'With another brief' }
 vim.cmd('Pactify retry')
 opened('brief')
 now('a retry can begin with the old brief', table.concat(lines(), '\n'):find('\n\nLook around\n', 1, true))
+local last = vim.fn.index(lines(), '---', 1) + 1
+vim.api.nvim_buf_set_lines(0, last, -1, false, kit.brief('Look again', steps))
+set('withUserConfig', 'yes')
+kit.said = {}
+vim.cmd('Pactify delegate')
+now('what is neither true nor false is refused', heard('withUserConfig is one of true, false'))
+set('withUserConfig', 'true')
+kit.press('<C-c><C-c>')
+check('the retry ends', 60, function() return heard('Look again: changed 1 file') end)
+local job = jobs()[1]
+local spec = vim.fs.joinpath(vim.env.PACTIFY_HOME or vim.env.HOME .. '/.pactify', 'jobs', job.id, 'job.json')
+local recorded = vim.json.decode(table.concat(vim.fn.readfile(spec)))
+now('it is another try of the first job', recorded.retryOf == detail.id)
+now('with what that had to pass', recorded.verify[1].command == 'test -e new.txt')
+now("and the person's own configuration", recorded.withUserConfig == true)
+
+-- What the server refuses is told in its own words, and the brief stays.
+vim.cmd('Pactify delegate')
+brief = opened('brief')
+vim.api.nvim_buf_set_lines(brief, -2, -1, false, { 'Look' })
+set('harness', 'kimi')
+set('access', 'readOnly')
+set('withUserConfig', 'true')
+kit.said = {}
+kit.press('<C-c><C-c>')
+check('a refusal is told', 20, function() return heard('withUserConfig: a read-only job of kimi cannot have') end)
+now('and the brief is still there', vim.api.nvim_buf_is_valid(brief) and #jobs() == 2)
 kit.leave()

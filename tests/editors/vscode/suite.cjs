@@ -95,6 +95,8 @@ function serverPid() {
 }
 
 const home = process.env.PACTIFY_HOME ?? path.join(process.env.HOME, ".pactify");
+/** What was asked for with a job. */
+const recorded = (id) => JSON.parse(fs.readFileSync(path.join(home, "jobs", id, "job.json"), "utf8"));
 
 function tests() {
   const root = vscode.workspace.workspaceFolders[0].uri;
@@ -308,12 +310,16 @@ function tests() {
     toast.cancel();
     await until("it is over", 30, () => toast.isOver);
     await until("the end in words", 20, () => told("codex: Wait for ever: cancelled"));
-    pick = (items) => items.find(({ label }) => label === "Only Look") ?? items[0];
+    const wanted = ["Only Look", "Your Own, Too"];
+    pick = (items) => items.find(({ label }) => wanted.includes(label)) ?? items[0];
+    const first = (await jobNamed("Wait for ever")).job.id;
     await run("retry", await jobNamed("Wait for ever"));
     assert.match(told("codex 0.171.0 · default"), /confined|logged in/);
     const again = await until("the other toast", 20, () => toasts.filter(({ title }) => title.includes("for ever"))[1]);
     await until("it runs", 20, () => again.messages.length > 0);
     const job = await find((node) => node.job?.access === "readOnly" && node.job.state !== "finished");
+    const { access, retryOf, withUserConfig } = recorded(job.job.id);
+    assert.deepStrictEqual({ access, retryOf, withUserConfig }, { access: "readOnly", retryOf: first, withUserConfig: true });
     await run("cancel", job);
     await until("it is over", 30, () => again.isOver);
     pick = (items) => items[0];

@@ -22,6 +22,7 @@ mod opencode2;
 mod outside;
 mod own;
 mod permissions;
+mod retries;
 mod secrets;
 mod setup;
 mod skew;

@@ -17,19 +17,23 @@ local open = {}
 local space = vim.api.nvim_create_namespace('pactify.compose')
 
 --- What a header line may say, as the wire names it, and which words there are; the harnesses come from the server.
-local fields = { 'harness', 'access', 'base', 'model', 'permissions', 'verify' }
+local fields = { 'harness', 'access', 'base', 'model', 'permissions', 'withUserConfig', 'verify' }
 local words = { access = { 'write', 'readOnly' }, base = { 'head', 'workingTree', 'buffers' } }
-words.permissions = { 'allow', 'ask' }
+words.permissions, words.withUserConfig = { 'allow', 'ask' }, { 'true', 'false' }
 
-local function delegate(brief, header, done)
-  local params = vim.tbl_extend('force', { brief = brief, repository = client.repository() }, header)
-  require('pactify.approve').request(request.delegate, params, function(delegated)
+--- Starts a job, by `delegate` or `retry`; `done` comes once the server has it.
+function M.start(method, params, done)
+  require('pactify.approve').request(method, params, function(delegated)
     ui.say(('job %s is %s; :Pactify jobs shows it'):format(delegated.jobId, delegated.state))
     for _, notice in ipairs(delegated.notices) do
       ui.say(notice, vim.log.levels.WARN)
     end
     if done then done() end
   end)
+end
+
+local function delegate(brief, header, done)
+  M.start(request.delegate, vim.tbl_extend('force', { brief = brief, repository = client.repository() }, header), done)
 end
 
 --- The last line of the header, or 0.
@@ -47,6 +51,7 @@ local function read(lines)
       problem = ('%s is one of %s'):format(name, table.concat(words[name], ', '))
     elseif value ~= '' then
       header[name] = name == 'verify' and vim.list_extend(header[name] or {}, { value }) or value
+      if name == 'withUserConfig' then header[name] = value == 'true' end
     end
     table.insert(problems, problem and { lnum = number - 1, col = 0, message = problem, source = 'pactify' } or nil)
   end
@@ -115,14 +120,14 @@ local function begin(name, header, text, sending)
   vim.api.nvim_create_autocmd('BufWipeout', { buffer = buffer, callback = function() open[buffer] = nil end })
 end
 
---- Opens a brief that has this text, and this header.
-local function brief(text, said)
+--- Opens a brief that has this text, and this header; `sending` is other than to delegate it.
+local function brief(text, said, sending)
   client.request(request.harnesses, {}, function(list)
     words.harness = vim.tbl_map(function(one) return one.name end, list.harnesses)
     local default = vim.iter(list.harnesses):find(function(one) return one.default end)
     said = vim.tbl_extend('keep', said or {}, { harness = default and default.name })
     local header = vim.tbl_map(function(field) return ('%s: %s'):format(field, said[field] or '') end, fields)
-    begin('brief', vim.iter({ '---', header, '---', '' }):flatten():totable(), text, delegate)
+    begin('brief', vim.iter({ '---', header, '---', '' }):flatten():totable(), text, sending or delegate)
   end)
 end
 
@@ -178,11 +183,14 @@ function M.fix()
   brief(vim.iter({ heading, '', problems, '', place .. ':', '', fenced }):flatten(2):totable())
 end
 
---- A brief that begins as that of a job.
+--- A brief that begins as that of a job, for another try of it: what is left empty is as the job had it.
 function M.again(job)
+  local function retry(text, said, done)
+    M.start(request.retry, vim.tbl_extend('force', { jobId = job.id, brief = text }, said), done)
+  end
   client.request(request.status, { jobId = job.id }, function(status)
-    local header = { harness = job.harness, access = job.access, base = job.base.kind, model = job.model }
-    brief(ui.lines(status.job.brief), header)
+    local header = { harness = job.harness, access = job.access, base = not job.inPlace and job.base.kind or nil }
+    brief(ui.lines(status.job.brief), header, retry)
   end)
 end
 

@@ -51,12 +51,10 @@ local function answer(job)
   client.request(request.status, { jobId = job.id }, function(status)
     local waiting = status.job.waiting
     if not waiting then return ui.say('nothing is asked any more') end
-    local meanings =
-      { allow_once = 'Allow', allow_always = 'Always allow', reject_once = 'Deny', reject_always = 'Always deny' }
     local choices = vim.tbl_map(function(option)
       local params = { jobId = job.id, requestId = waiting.requestId, optionId = option.id }
       -- What it means comes first: its name is the agent's to choose.
-      local label = ('%s: %s'):format(meanings[option.kind] or 'Other', option.name)
+      local label = ('%s: %s'):format(option.kind:gsub('_', ' '), option.name)
       return { label, function() client.request(request.answer, params) end }
     end, waiting.options)
     ui.choose(('%s asks (%s): %s'):format(job.harness, job.title, waiting.title), choices)
@@ -73,14 +71,9 @@ local function discard(job)
 end
 
 local function retry(job)
-  local function same()
-    require('pactify.approve').request(
-      request.retry,
-      { jobId = job.id },
-      function(delegated) ui.say(('job %s is %s'):format(delegated.jobId, delegated.state)) end
-    )
-  end
-  local function other() require('pactify.compose').again(job) end
+  local compose = require('pactify.compose')
+  local function same() compose.start(request.retry, { jobId = job.id }) end
+  local function other() compose.again(job) end
   local choices = { { 'With the same brief', same }, { 'With another brief, harness or base …', other } }
   ui.choose(('Retry "%s"'):format(job.title), choices)
 end
@@ -138,7 +131,7 @@ local function log(job)
 end
 
 --- `key` is its key in `:Pactify jobs`, `fits` the jobs that it is for, `all` whether decided ones may be among them.
----@alias pactify.Action {name: string, key: string, fits: (fun(job): boolean), all: boolean, run: fun(job, rest: string)}
+---@alias pactify.Action {name: string, key?: string, fits: (fun(job): boolean), all?: boolean, run: fun(job, rest)}
 
 local function define(name, key, fits, run, all)
   return { name = name, key = key, fits = fits, run = run, all = all or false }

@@ -330,6 +330,7 @@ local M = {}
 ---@field executable? string The program found.
 ---@field version? string Its version.
 ---@field access pactify.Access[] The access modes it has.
+---@field userConfig pactify.Access[] The access modes whose jobs can take over the person's own configuration of it.
 ---@field sandbox boolean Whether the operating system confines its commands.
 ---@field loggedIn? boolean Whether a login was found: absent when that is known only to the provider.
 ---@field failure? pactify.Failure Why it cannot be used, and what to do.
@@ -567,12 +568,20 @@ local M = {}
 ---@field jobId string The job: finished, and not discarded.
 ---@field message string What its session is told.
 
---- Argument of `pactify.retry`.
+--- Argument of `pactify.retry`: what is absent is as the job had it. What belongs to something that is another now is
+--- not had again: a model to its harness, the person's own configuration to harness and access, a verification and who
+--- answers to a job that writes.
 ---@class pactify.RetryParams
 ---@field jobId string The job.
----@field harness? string Another harness than the job had. A model that the job asked for is that of its harness, and is not asked for then.
----@field model? string The model to ask for; the job's own when absent.
----@field withUserConfig? boolean As for `pactify.delegate`. A job that had the person's own configuration has it again, with the same harness.
+---@field brief? string Another task, as a text.
+---@field harness? string The harness.
+---@field access? pactify.Access Whether it may change files.
+---@field base? pactify.BaseKind What the job's tree starts as, from what is there now; with one, a job that looked around in the checkout gets a tree.
+---@field model? string The model to ask for.
+---@field withUserConfig? boolean As for `pactify.delegate`.
+---@field inPlace? boolean As for `pactify.delegate`.
+---@field verify? string[] As for `pactify.delegate`.
+---@field permissions? pactify.Policy As for `pactify.delegate`.
 
 --- What a person is told: the phase, or that its host is gone.
 ---@alias pactify.SeenState

@@ -88,11 +88,9 @@ end
 
 --- How long ago a time of the wire (RFC 3339, UTC) was: `now`, `5m`, `3h`, `2d`.
 function M.age(at)
-  local fields = {}
-  fields.year, fields.month, fields.day, fields.hour, fields.min, fields.sec =
-    at:match('^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)')
+  local form = '%Y-%m-%dT%H:%M:%S'
   -- Both are read as local times, so that the zone cancels out.
-  local seconds = os.time(os.date('!*t') --[[@as osdateparam]]) - os.time(fields)
+  local seconds = vim.fn.strptime(form, os.date('!' .. form)) - vim.fn.strptime(form, at:sub(1, 19))
   if seconds < 60 then return 'now' end
   if seconds < 3600 then return ('%dm'):format(seconds / 60) end
   return seconds < 86400 and ('%dh'):format(seconds / 3600) or ('%dd'):format(seconds / 86400)

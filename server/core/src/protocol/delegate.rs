@@ -66,19 +66,40 @@ wire! {
         pub notices: Vec<String>,
     }
 
-    /// Argument of `pactify.retry`.
+    /// Argument of `pactify.retry`: what is absent is as the job had it. What belongs to something that is another now is not
+    /// had again: a model to its harness, the person's own configuration to harness and access, a verification and who
+    /// answers to a job that writes.
     pub struct RetryParams {
         /// The job.
         pub job_id: String,
-        /// Another harness than the job had. A model that the job asked for is that of its harness, and is not asked for then.
+        /// Another task, as a text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub brief: Option<String>,
+        /// The harness.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub harness: Option<String>,
-        /// The model to ask for; the job's own when absent.
+        /// Whether it may change files.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub access: Option<Access>,
+        /// What the job's tree starts as, from what is there now; with one, a job that looked around in the checkout gets a
+        /// tree.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub base: Option<BaseKind>,
+        /// The model to ask for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub model: Option<String>,
-        /// As for `pactify.delegate`. A job that had the person's own configuration has it again, with the same harness.
+        /// As for `pactify.delegate`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub with_user_config: Option<bool>,
+        /// As for `pactify.delegate`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub in_place: Option<bool>,
+        /// As for `pactify.delegate`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub verify: Option<Vec<String>>,
+        /// As for `pactify.delegate`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub permissions: Option<Policy>,
     }
 
     /// Argument of `pactify.resume`.

@@ -25,6 +25,9 @@ wire! {
         pub version: Option<String>,
         /// The access modes it has.
         pub access: Vec<Access>,
+        /// The access modes whose jobs can take over the person's own configuration of it.
+        #[serde(default)]
+        pub user_config: Vec<Access>,
         /// Whether the operating system confines its commands.
         pub sandbox: bool,
         /// Whether a login was found: absent when that is known only to the provider.

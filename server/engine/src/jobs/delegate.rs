@@ -11,15 +11,15 @@ use pactify_core::harness::{Harness, HarnessName, HarnessSettings, UserConfig, r
 use pactify_core::job::access::Access;
 use pactify_core::job::setup::Setup;
 use pactify_core::job::state::SeenState;
-use pactify_core::job::verify::{Check, Source};
-use pactify_core::job::{BaseKind, JobSpec, Limits, Place, RepositoryRecord, SPEC_FORMAT};
+use pactify_core::job::verify::Check;
+use pactify_core::job::{BaseKind, Isolation, JobSpec, Limits, Place, RepositoryRecord, SPEC_FORMAT};
 use pactify_core::permission::Policy;
-use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, RetryParams, view};
+use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, view};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId};
 
 use super::base::{self, UnsavedText};
 use super::unnamed::{self, Picked};
-use super::{Jobs, invalid, job_id, local_path};
+use super::{Jobs, invalid, local_path};
 use crate::config;
 use crate::git::{Examined, Snapshot};
 use crate::harness::{self, Found, Program};
@@ -27,16 +27,23 @@ use crate::host::{self, Errand};
 use crate::process::Marker;
 use crate::store::Draft;
 
-/// What of an older job is asked for again.
-fn with_harness(old: JobSpec, params: &RetryParams) -> Result<JobSpec, Failure> {
-    let asked = params.harness.as_deref().map(str::parse::<HarnessName>).transpose();
-    let asked = asked.map_err(|error| invalid(format!("{error}")))?;
-    let named = params.model.clone().filter(|model| !model.is_empty());
-    Ok(match asked.filter(|asked| *asked != old.harness) {
-        // Its model and its configuration are of the other one.
-        Some(harness) => JobSpec { harness, model: named, with_user_config: false, ..old },
-        None => JobSpec { model: named.or(old.model), ..old },
-    })
+/// What a new job is to be, once it is decided where each answer comes from; whether it can be is looked at afterwards.
+pub(super) struct Wish {
+    pub(super) brief: Brief,
+    /// Its `found` is absent where nothing was looked for yet.
+    pub(super) picked: Picked<Option<Found>>,
+    pub(super) model: Option<String>,
+    pub(super) with_user_config: bool,
+    pub(super) access: Access,
+    pub(super) place: Place,
+    pub(super) base: BaseKind,
+    pub(super) isolation: Isolation,
+    /// Absent as configured.
+    pub(super) verify: Option<Vec<String>>,
+    /// Absent as configured.
+    pub(super) permissions: Option<Policy>,
+    pub(super) limits: Limits,
+    pub(super) retry_of: Option<JobId>,
 }
 
 impl Jobs {
@@ -50,41 +57,64 @@ impl Jobs {
         let folder = folder(params.repository.as_deref())?;
         let named = params.harness.as_deref().map(|name| known_harness(name, &settings)).transpose()?;
         let examined = self.git()?.examine(&folder)?;
-        let find = |harness: &dyn Harness, own: &HarnessSettings| {
-            harness::find(self.env(), harness, own, Some(&examined.repository))
-        };
-        let Picked { harness, settings: harness_settings, found, notice } = match named {
+        let picked = match named {
             // Whether it is there is looked at once nothing else stands in the way.
             Some((harness, settings)) => Picked { harness, settings, found: None, notice: None },
-            None => unnamed::pick(&settings, |harness, own| find(harness, own).map(Some))?,
+            None => unnamed::pick(&settings, |harness, own| {
+                harness::find(self.env(), harness, own, Some(&examined.repository)).map(Some)
+            })?,
         };
         let access = params.access.unwrap_or(settings.access);
-        refuse_mode(&*harness, access)?;
-        harness.check_settings(&harness_settings, access)?;
-        let with_user_config = params.with_user_config.unwrap_or_default();
-        let of_configuration = user_config(&*harness, access, with_user_config)?;
-        let place = place(params, access)?;
-        let base_kind = match place {
-            Place::Tree => params.base.unwrap_or(settings.base),
-            Place::Checkout => BaseKind::Head,
+        let place = place(params.in_place == Some(true), access, params.base, params.isolation)?;
+        let wish = Wish {
+            brief,
+            picked,
+            model: params.model.clone().filter(|model| !model.is_empty()),
+            with_user_config: params.with_user_config.unwrap_or_default(),
+            access,
+            place,
+            base: match place {
+                Place::Tree => params.base.unwrap_or(settings.base),
+                Place::Checkout => BaseKind::Head,
+            },
+            isolation: params.isolation.unwrap_or(settings.isolation),
+            verify: params.verify.clone(),
+            permissions: params.permissions,
+            limits: Limits {
+                total_seconds: params.timeout_seconds.unwrap_or(settings.limits.total_seconds),
+                stall_seconds: params.stall_seconds.unwrap_or(settings.limits.stall_seconds),
+            },
+            retry_of: None,
         };
-        let isolation = params.isolation.unwrap_or(settings.isolation);
-        base::refuse(base_kind, isolation, unsaved.is_some())?;
-        let permissions = permissions(&*harness, access, params.permissions, settings.permissions)?;
-        let found = found.map_or_else(|| find(&*harness, &harness_settings), Ok)?;
-        let Found { program: Program { executable, interpreter }, search_path, .. } = found;
+        self.make(wish, &settings, examined, unsaved)
+    }
+
+    /// Creates the job, unless something of it cannot be. `examined` is the repository; the rest as in
+    /// [`Self::delegate`].
+    pub(super) fn make(
+        &self,
+        wish: Wish,
+        settings: &Settings,
+        examined: Examined,
+        unsaved: Option<&[UnsavedText]>,
+    ) -> Result<Delegated, Failure> {
+        let Wish { brief, access, place, isolation, limits, with_user_config, .. } = wish;
+        let Picked { harness, settings: of_harness, found, notice } = wish.picked;
+        refuse_mode(&*harness, access)?;
+        harness.check_settings(&of_harness, access)?;
+        let of_configuration = user_config(&*harness, access, with_user_config)?;
+        base::refuse(wish.base, isolation, unsaved.is_some())?;
+        let permissions = permissions(&*harness, access, wish.permissions, settings.permissions)?;
+        let find = || harness::find(self.env(), &*harness, &of_harness, Some(&examined.repository));
+        let Found { program: Program { executable, interpreter }, search_path, .. } = found.map_or_else(find, Ok)?;
         refuse_store_inside(place, self.store().home(), &examined.repository)?;
         let mode = Mode { place, access };
-        let (setup, verify) = self.commands(&settings, &examined, mode, &brief, params.verify.as_deref())?;
+        let (setup, verify) = self.commands(settings, &examined, mode, &brief, wish.verify.as_deref())?;
+        refuse_no_time(limits)?;
         let at = self.env().now();
         let id = self.new_id(at)?;
-        let limits = Limits {
-            total_seconds: params.timeout_seconds.unwrap_or(settings.limits.total_seconds),
-            stall_seconds: params.stall_seconds.unwrap_or(settings.limits.stall_seconds),
-        };
-        refuse_no_time(limits)?;
         let draft = self.store().draft(&id)?;
-        let Snapshot { base, notices } = self.base(&draft, &examined, base_kind, unsaved.unwrap_or_default())?;
+        let Snapshot { base, notices } = self.base(&draft, &examined, wish.base, unsaved.unwrap_or_default())?;
         let spec = JobSpec {
             format: SPEC_FORMAT,
             id,
@@ -94,8 +124,8 @@ impl Jobs {
             executable,
             interpreter,
             search_path,
-            settings: harness_settings,
-            model: params.model.clone().filter(|model| !model.is_empty()),
+            settings: of_harness,
+            model: wish.model,
             with_user_config,
             access,
             place,
@@ -107,63 +137,11 @@ impl Jobs {
             repository: examined.repository,
             base,
             limits,
-            retry_of: None,
+            retry_of: wish.retry_of,
             written_by: host::VERSION.to_owned(),
             unknown: serde_json::Map::new(),
         };
         self.create(draft, &spec, notice.into_iter().chain(of_configuration).chain(notices).collect())
-    }
-
-    /// A new job from the brief and settings of an older one, from what the repository, the checkout and the editor
-    /// hold now; with another harness if one is named. `unsaved` as in [`Self::delegate`].
-    pub fn retry(&self, params: &RetryParams, unsaved: Option<&[UnsavedText]>) -> Result<Delegated, Failure> {
-        self.refuse_inside_a_job()?;
-        let old = self.store().job(&job_id(&params.job_id)?)?.spec()?;
-        let old = with_harness(old, params)?;
-        base::refuse(old.base.kind, old.isolation, unsaved.is_some())?;
-        let all = config::load(self.env())?;
-        let settings = all.harness_settings(&old.harness);
-        let harness =
-            registry::find(&old.harness, &settings).ok_or_else(|| unknown_harness(old.harness.as_str(), &all))?;
-        refuse_mode(&*harness, old.access)?;
-        harness.check_settings(&settings, old.access)?;
-        let with_user_config = params.with_user_config.unwrap_or(old.with_user_config);
-        let of_configuration = user_config(&*harness, old.access, with_user_config)?;
-        let asked = (old.access == Access::Write).then_some(old.permissions);
-        let permissions = permissions(&*harness, old.access, asked, all.permissions)?;
-        let examined = self.git()?.examine(&old.repository.worktree)?;
-        let Found { program: Program { executable, interpreter }, search_path, .. } =
-            harness::find(self.env(), &*harness, &settings, Some(&examined.repository))?;
-        refuse_store_inside(old.place, self.store().home(), &examined.repository)?;
-        let asked: Vec<String> = old.verify.iter().filter(|check| check.from == Source::Person).map(command).collect();
-        let asked = (!asked.is_empty()).then_some(asked);
-        let mode = Mode { place: old.place, access: old.access };
-        let (setup, verify) = self.commands(&all, &examined, mode, &old.brief, asked.as_deref())?;
-        let at = self.env().now();
-        let id = self.new_id(at)?;
-        let draft = self.store().draft(&id)?;
-        let Snapshot { base, notices } = self.base(&draft, &examined, old.base.kind, unsaved.unwrap_or_default())?;
-        let spec = JobSpec {
-            format: SPEC_FORMAT,
-            id,
-            created_at: at,
-            executable,
-            interpreter,
-            search_path,
-            settings,
-            with_user_config,
-            lfs: all.repository(&examined.repository).lfs,
-            setup,
-            verify,
-            permissions,
-            repository: RepositoryRecord { prefix: old.repository.prefix, ..examined.repository },
-            base,
-            retry_of: Some(old.id),
-            written_by: host::VERSION.to_owned(),
-            unknown: serde_json::Map::new(),
-            ..old
-        };
-        self.create(draft, &spec, of_configuration.into_iter().chain(notices).collect())
     }
 
     fn create(&self, draft: Draft, spec: &JobSpec, notices: Vec<String>) -> Result<Delegated, Failure> {
@@ -227,7 +205,7 @@ impl Jobs {
     }
 }
 
-fn brief(source: &BriefSource) -> Result<Brief, Failure> {
+pub(super) fn brief(source: &BriefSource) -> Result<Brief, Failure> {
     match source {
         BriefSource::Text(text) => Brief::new(text.clone()).map_err(|error| invalid(format!("brief: {error}"))),
         BriefSource::Document { uri } => Err(invalid(format!("brief: {uri} was not read by the front end"))),
@@ -248,14 +226,15 @@ struct Mode {
 /// What a person is told of a job in their checkout.
 const IN_PLACE: &str = "the job looks around in your checkout itself: whatever changes there while it runs, by your own hand as well, fails it";
 
-fn command(check: &Check) -> String {
-    check.command.clone()
-}
-
 /// What the job works in. Only a read-only job may look around in the checkout, where it has no tree, and so no base
 /// and no isolation.
-fn place(params: &DelegateParams, access: Access) -> Result<Place, Failure> {
-    if params.in_place != Some(true) {
+pub(super) fn place(
+    in_place: bool,
+    access: Access,
+    base: Option<BaseKind>,
+    isolation: Option<Isolation>,
+) -> Result<Place, Failure> {
+    if !in_place {
         return Ok(Place::Tree);
     }
     if access == Access::Write {
@@ -263,7 +242,7 @@ fn place(params: &DelegateParams, access: Access) -> Result<Place, Failure> {
         let message = "inPlace: only a read-only job may work in your checkout";
         return Err(Failure::new(FailureCode::InvalidParams, message, next));
     }
-    match (params.base, params.isolation) {
+    match (base, isolation) {
         (Some(_), _) => Err(invalid("base: a job in your checkout sees what is there, and starts from nothing else")),
         (_, Some(_)) => Err(invalid("isolation: a job in your checkout has no tree that could be isolated")),
         (None, None) => Ok(Place::Checkout),
@@ -338,7 +317,7 @@ fn user_config(harness: &dyn Harness, access: Access, wanted: bool) -> Result<Op
     }
 }
 
-fn known_harness(name: &str, all: &Settings) -> Result<(Arc<dyn Harness>, HarnessSettings), Failure> {
+pub(super) fn known_harness(name: &str, all: &Settings) -> Result<(Arc<dyn Harness>, HarnessSettings), Failure> {
     let name: HarnessName = name.parse().map_err(|error| invalid(format!("{error}")))?;
     let settings = all.harness_settings(&name);
     let harness = registry::find(&name, &settings).ok_or_else(|| unknown_harness(name.as_str(), all))?;

@@ -16,8 +16,9 @@ use std::sync::Arc;
 
 use pactify_core::config::Settings;
 use pactify_core::doctor::{self, Usage, failed, ok, warning};
-use pactify_core::harness::{Harness, HarnessName, HarnessSettings, registry};
+use pactify_core::harness::{Harness, HarnessName, HarnessSettings, UserConfig, registry};
 use pactify_core::job::RepositoryRecord;
+use pactify_core::job::access::Access;
 use pactify_core::protocol::{DebugReport, DoctorParams, Finding, Findings, HarnessList, HarnessView};
 use pactify_core::redact::Redactor;
 use pactify_core::{Failure, display};
@@ -183,6 +184,7 @@ impl Jobs {
             executable: None,
             version: None,
             access: harness.modes().to_vec(),
+            user_config: Vec::new(),
             sandbox: harness.has_sandbox(),
             logged_in: None,
             failure: None,
@@ -201,6 +203,8 @@ impl Jobs {
             Ok(())
         });
         view.failure = looked.err();
+        let is_taken = |access: &&Access| harness.user_config(**access) == UserConfig::Taken;
+        view.user_config = view.access.iter().filter(is_taken).copied().collect();
         view
     }
 

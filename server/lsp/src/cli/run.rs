@@ -104,11 +104,11 @@ impl Args {
     }
 }
 
-fn policy(text: &str) -> Result<Policy, String> {
+pub(super) fn policy(text: &str) -> Result<Policy, String> {
     serde_json::from_value(text.into()).map_err(|_| "it is one of allow, ask".to_owned())
 }
 
-fn base(text: &str) -> Result<BaseKind, String> {
+pub(super) fn base(text: &str) -> Result<BaseKind, String> {
     serde_json::from_value(text.into()).map_err(|_| "it is one of head, workingTree, buffers".to_owned())
 }
 
