@@ -8,8 +8,8 @@ use pactify_core::job::Place;
 use pactify_core::job::outcome::Disposition;
 use pactify_core::job::state::{Phase, SeenState};
 use pactify_core::protocol::{
-    BaseView, EventList, EventView, EventsParams, JobDetail, JobList, JobSummary, StatusParams, UnreadableJob,
-    Worktree, view,
+    BaseView, EventList, EventView, EventsParams, JobDetail, JobList, JobStatus, JobSummary, StatusParams,
+    UnreadableJob, Worktree, view,
 };
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, Seq};
 use serde_json::value::{RawValue, to_raw_value};
@@ -79,8 +79,8 @@ impl Jobs {
         detail
     }
 
-    /// What [`Self::status`] tells, as JSON. A finished job, which editors ask for again and again, is put into words
-    /// once, until its journal grows.
+    /// What [`Self::status`] tells, as the JSON of a [`JobStatus`]. A finished job, which editors ask for again and again,
+    /// is put into words once, until its journal grows.
     pub fn status_json(&self, job: &JobId) -> Result<Arc<RawValue>, Failure> {
         let (snapshot, seen) = self.store().seen(job)?;
         let cut_off = CutOff::of(self.store()).told(job, &snapshot.spec.repository);
@@ -89,7 +89,8 @@ impl Jobs {
         }
         // Not of the job's own journal: it is told as long as it is so.
         let is_of_journal = cut_off.is_none();
-        let told = to_raw_value(&self.described(&snapshot, seen, cut_off))
+        let status = JobStatus { job: self.described(&snapshot, seen, cut_off) };
+        let told = to_raw_value(&status)
             .map_err(|error| Failure::internal(format!("job {job} cannot be written as JSON: {error}")))?;
         let told: Arc<RawValue> = Arc::from(told);
         if is_of_journal && snapshot.state.phase == Phase::Finished {
@@ -300,7 +301,8 @@ mod tests {
         append(&mut journal, ended());
         let finished = told();
         assert!(Arc::ptr_eq(&finished, &told()));
-        assert_eq!(finished.get(), serde_json::to_string(&jobs.status(job.id()).unwrap()).unwrap());
+        let status = JobStatus { job: jobs.status(job.id()).unwrap() };
+        assert_eq!(finished.get(), serde_json::to_string(&status).unwrap());
         append(&mut journal, Known::Discarded);
         assert!(told().get().contains(r#""disposition":"discarded""#), "{}", told().get());
     }

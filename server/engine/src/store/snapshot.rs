@@ -26,7 +26,7 @@ pub struct JobSnapshot {
     pub state: JobState,
     /// Whether that is all there is.
     pub integrity: Integrity,
-    /// The job as front ends are told of it, as JSON: written when it is first asked for, if it is finished.
+    /// The answer to a front end that asks for the job, as JSON: written when it is first asked for, if it is finished.
     pub(crate) told: OnceLock<Arc<RawValue>>,
     cursor: Cursor,
     /// What stood at the journal's name before it was read.

@@ -80,7 +80,11 @@ fn job_id(text: &str) -> Result<JobId, Failure> {
 }
 
 fn answer(result: impl Serialize) -> Answer {
-    stand_in(&result).map_err(|error| Failure::internal(format!("the answer cannot be written: {error}")))
+    standing_in(stand_in(&result))
+}
+
+fn standing_in(result: serde_json::Result<Value>) -> Answer {
+    result.map_err(|error| Failure::internal(format!("the answer cannot be written: {error}")))
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use futures_util::Sink;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tower_lsp::ExitedError;
@@ -44,7 +43,7 @@ pub(super) struct Finished {
     id: Option<Id>,
     outcome: Result<Result<Option<Response>, ExitedError>, Box<dyn Any + Send>>,
     /// The result that stands behind a response of success, if the handler wrote it.
-    written: Option<Box<RawValue>>,
+    written: Option<written::Text>,
 }
 
 pub(super) struct Dispatcher<S, R> {

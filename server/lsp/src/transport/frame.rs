@@ -81,6 +81,8 @@ impl Decoder {
 
 /// Appends `body` to `out` as one frame.
 pub fn encode(body: &[u8], out: &mut Vec<u8>) {
+    // The header takes 40 bytes at most.
+    out.reserve(body.len() + 40);
     // Writing to a vector cannot fail.
     let _ = write!(out, "Content-Length: {}\r\n\r\n", body.len());
     out.extend_from_slice(body);

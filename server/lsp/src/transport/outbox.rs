@@ -29,6 +29,8 @@ use queue::{Queue, Waiter};
 pub(super) mod progress;
 pub(super) mod queue;
 
+/// Bytes that an answer takes beside its result.
+const AROUND_RESULT: usize = 64;
 /// How long the client may take to accept a progress token before that progress is given up.
 const TOKEN_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -155,7 +157,8 @@ impl Outbox {
 
     /// The same for a result that is JSON already.
     pub(super) fn respond_written(&self, id: &Id, result: &RawValue) {
-        self.lock().push(&Written { jsonrpc: "2.0", result, id });
+        let about = result.get().len() + AROUND_RESULT;
+        self.lock().push_sized(&Written { jsonrpc: "2.0", result, id }, about);
     }
 
     /// Queues a request that came through tower-lsp's own `Client`.

@@ -24,6 +24,8 @@ use crate::transport::frame;
 const BATCH: usize = 256 * 1024;
 /// Ours are strings, so that they can't be taken for the numbers that tower-lsp's `Client` uses.
 const ID_PREFIX: &str = "pactify-";
+/// What a message starts with room for, whose size nobody knows.
+const SMALL_BODY: usize = 128;
 
 /// How much may wait for a client that does not read.
 #[derive(Debug, Clone, Copy)]
@@ -110,11 +112,12 @@ impl Queue {
 
     /// Queues a message whatever the limits say.
     pub(super) fn push(&mut self, message: &impl Serialize) {
-        if !self.closed {
-            let body = to_body(message);
-            self.bytes += body.len();
-            self.messages.push_back(Message::Body(body));
-        }
+        self.push_body(|| to_body(message));
+    }
+
+    /// The same for a message that takes `about` so many bytes.
+    pub(super) fn push_sized(&mut self, message: &impl Serialize, about: usize) {
+        self.push_body(|| to_sized_body(message, about));
     }
 
     /// Queues a request and gives its id.
@@ -239,6 +242,14 @@ impl Queue {
         None
     }
 
+    fn push_body(&mut self, body: impl FnOnce() -> Vec<u8>) {
+        if !self.closed {
+            let body = body();
+            self.bytes += body.len();
+            self.messages.push_back(Message::Body(body));
+        }
+    }
+
     fn tell_what_was_dropped(&mut self, batch: &mut Vec<u8>) {
         let count = std::mem::take(&mut self.dropped);
         if count == 0 {
@@ -272,7 +283,16 @@ impl<'a> Call<'a> {
 
 /// Protocol types are always JSON; should one not be, the client is sent an empty body and says so.
 fn to_body(message: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(message)
-        .inspect_err(|error| tracing::error!(%error, "a message cannot be written as JSON"))
-        .unwrap_or_default()
+    to_sized_body(message, SMALL_BODY)
+}
+
+fn to_sized_body(message: &impl Serialize, about: usize) -> Vec<u8> {
+    let mut body = Vec::with_capacity(about);
+    match serde_json::to_writer(&mut body, message) {
+        Ok(()) => body,
+        Err(error) => {
+            tracing::error!(%error, "a message cannot be written as JSON");
+            Vec::new()
+        }
+    }
 }
