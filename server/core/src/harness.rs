@@ -225,12 +225,6 @@ pub trait Harness: Send + Sync {
         None
     }
 
-    /// What the contents of one of its login files are worth: whether a job's copy may be written back, and whether
-    /// what a job left of the person's own must be replaced by what was there before.
-    fn judge_login(&self, contents: &[u8]) -> LoginWorth {
-        login::judge(contents)
-    }
-
     /// The keys of model vendors that it logs in with, from the person's environment.
     fn vendor_keys(&self) -> VendorKeys {
         VendorKeys::Own(&[])

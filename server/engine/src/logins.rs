@@ -30,7 +30,6 @@ pub(crate) use error::LoginError;
 use left::Found;
 use place::Place;
 use quarantine::{Kept, Quarantine};
-pub(crate) use unsettled::judging;
 
 /// The version of the records that this build writes.
 const FORMAT: u32 = 1;
@@ -124,7 +123,7 @@ impl Logins {
                 let held = self.hold(&using.login)?;
                 let Some(contents) = Place::open(&using.login)?.read(MAX_BYTES)? else { continue };
                 secrets.extend(login::secrets(&contents));
-                if harness.judge_login(&contents) == LoginWorth::Good {
+                if login::judge(&contents) == LoginWorth::Good {
                     held.dir.replace(BACKUP, &contents, true)?;
                 }
                 held.note(&Use { before: sha256_of(&contents), ..using })?;
@@ -141,22 +140,11 @@ impl Logins {
         job: &JobId,
         home: &AbsPath,
         at: Timestamp,
-        judge: &dyn Fn(&[u8]) -> LoginWorth,
-    ) -> Result<Vec<Told>, LoginError> {
-        self.settle_all(job, home, at, judge)
-    }
-
-    fn settle_all(
-        &self,
-        job: &JobId,
-        home: &AbsPath,
-        at: Timestamp,
-        judge: &dyn Fn(&[u8]) -> LoginWorth,
     ) -> Result<Vec<Told>, LoginError> {
         let mut told = Vec::new();
         for using in self.uses_of(Some(job))? {
             let done = self.hold(&using.login).and_then(|held| {
-                let done = held.settle(&using, home, at, judge)?;
+                let done = held.settle(&using, home, at)?;
                 held.forget(job)?;
                 Ok(done)
             });
@@ -239,13 +227,7 @@ impl Logins {
 
 impl Held<'_> {
     /// What became of the login while one job used it.
-    fn settle(
-        &self,
-        using: &Use,
-        home: &AbsPath,
-        at: Timestamp,
-        judge: &dyn Fn(&[u8]) -> LoginWorth,
-    ) -> Result<Vec<Told>, LoginError> {
+    fn settle(&self, using: &Use, home: &AbsPath, at: Timestamp) -> Result<Vec<Told>, LoginError> {
         let found = left::find(home, &using.link, &using.leads_to, using.below.as_deref(), MAX_BYTES);
         let place = Place::open(&using.login)?;
         let theirs = place.read(MAX_BYTES)?;
@@ -263,7 +245,7 @@ impl Held<'_> {
             unchanged: theirs.as_deref().map(sha256_of).as_deref() == Some(&using.before),
             backup: backup.as_deref(),
         };
-        let Settled { copy, theirs: of_theirs } = settle(after, judge);
+        let Settled { copy, theirs: of_theirs } = settle(after);
         let moved = FileRecord::from(place.directory()?) != using.directory;
         let beside = |bytes: &[u8]| self.keep(using, at, BESIDE, bytes).map(drop);
         let mut told = Vec::new();

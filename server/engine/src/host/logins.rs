@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use pactify_core::Failure;
-use pactify_core::harness::{Harness, Launch, registry};
+use pactify_core::harness::{Harness, Launch};
 use pactify_core::job::event::Known;
 
 use super::attempt::swept;
 use super::drive::LEFTOVERS;
 use super::{Host, HostError};
 use crate::causes::with_causes;
-use crate::logins::{Logins, Told, judging};
+use crate::logins::{Logins, Told};
 use crate::process::{JobTree, Marker, VerifiedDead};
 
 /// Remembers them; from here on what is in them is recorded nowhere.
@@ -20,7 +20,7 @@ pub(super) async fn begin(
     launch: &Launch,
 ) -> Result<Result<(), Failure>, HostError> {
     // The record of a use, and the home, are about to be overwritten.
-    if let Err(failure) = settle_late(host, harness).await? {
+    if let Err(failure) = settle_late(host).await? {
         return Ok(Err(failure));
     }
     if launch.links.is_empty() {
@@ -40,10 +40,9 @@ pub(super) async fn begin(
 }
 
 /// Looks at those that an earlier turn left unsettled.
-async fn settle_late(host: &mut Host, harness: &Arc<dyn Harness>) -> Result<Result<(), Failure>, HostError> {
+async fn settle_late(host: &mut Host) -> Result<Result<(), Failure>, HostError> {
     let (store, job, home, at) = (host.store.clone(), host.job().clone(), host.dir().home(), host.env().now());
-    let judge = judging(Some(harness.clone()));
-    match host.away(move || Logins::open(&store)?.settle_late(&job, &home, at, &judge)).await? {
+    match host.away(move || Logins::open(&store)?.settle_late(&job, &home, at)).await? {
         Err(error) => Ok(Err(error.into())),
         Ok(told) => tell(host, told).map(Ok),
     }
@@ -56,11 +55,9 @@ fn tell(host: &mut Host, told: Vec<Told>) -> Result<(), HostError> {
 /// Looks at them, puts right what is to be put right, and tells of it. What goes wrong takes no result from the person.
 pub(super) async fn end(host: &mut Host, dead: VerifiedDead) -> Result<VerifiedDead, HostError> {
     let (store, job, home, at) = (host.store.clone(), host.job().clone(), host.dir().home(), host.env().now());
-    let harness = registry::find(&host.spec().harness, &host.spec().settings);
     let (ended, dead) = host
         .away(move || {
-            let judge = judging(harness);
-            let ended = Logins::open(&store).and_then(|logins| logins.end(&dead, &job, &home, at, &judge));
+            let ended = Logins::open(&store).and_then(|logins| logins.end(&dead, &job, &home, at));
             (ended, dead)
         })
         .await?;

@@ -3,14 +3,13 @@
 
 use pactify_core::Failure;
 use pactify_core::JobId;
-use pactify_core::harness::registry;
 use pactify_core::job::state::{Phase, SeenState};
 
 use super::Jobs;
 use super::dispose::BUSY;
 use crate::job_dir::LockError;
 use crate::journal::Journal;
-use crate::logins::{Logins, judging};
+use crate::logins::Logins;
 
 impl Jobs {
     /// Does what the end of a finished job could not do.
@@ -36,9 +35,8 @@ impl Jobs {
 
     /// Settles the logins that the job, which is over, left unsettled, or keeps them apart: its home may go afterwards.
     pub(super) fn settle_logins(&self, journal: &Journal) -> Result<(), Failure> {
-        let (dir, spec) = (journal.lock().job(), journal.spec());
-        let judge = judging(registry::find(&spec.harness, &spec.settings));
-        let told = Logins::open(self.store())?.settle_late(dir.id(), &dir.home(), self.env().now(), &judge)?;
+        let dir = journal.lock().job();
+        let told = Logins::open(self.store())?.settle_late(dir.id(), &dir.home(), self.env().now())?;
         for told in told {
             // A finished job's record takes no notice any more; what was kept apart is listed.
             tracing::warn!(job = %dir.id(), id = told.id, "{}", told.text);

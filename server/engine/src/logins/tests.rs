@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use pactify_core::harness::codex::Codex;
-use pactify_core::harness::login::judge;
 
 use super::*;
+use crate::process::{JobTree, Marker, Patience};
 
 const OLD: &str = r#"{"access_token":"a1","refresh_token":"r1-0123456789"}"#;
 const NEW: &str = r#"{"access_token":"a2","refresh_token":"r2-0123456789"}"#;
@@ -62,7 +62,9 @@ impl World {
     }
 
     fn end(&self, (job, home): &(JobId, AbsPath)) -> Vec<&'static str> {
-        let told = self.logins.settle_all(job, home, Timestamp::UNIX_EPOCH, &judge).unwrap();
+        let patience = Patience { grace: Duration::ZERO, kill: Duration::from_secs(10) };
+        let dead = JobTree::left_by(Marker::of(job), None, None).sweep(patience).unwrap();
+        let told = self.logins.end(&dead, job, home, Timestamp::UNIX_EPOCH).unwrap();
         told.into_iter().map(|told| told.id).collect()
     }
 
@@ -251,7 +253,7 @@ fn a_login_that_cannot_be_looked_at_stays_in_use_and_is_told_of() {
 fn what_stays_unsettled_is_kept_apart_before_the_home_goes() {
     let world = World::new(LinkKind::ReplacedFile);
     let late = |(job, home): &(JobId, AbsPath)| {
-        let told = world.logins.settle_late(job, home, Timestamp::UNIX_EPOCH, &judge)?;
+        let told = world.logins.settle_late(job, home, Timestamp::UNIX_EPOCH)?;
         Ok::<_, LoginError>(told.into_iter().map(|told| told.id).collect::<Vec<_>>())
     };
     let job = world.job(FIRST);

@@ -1,6 +1,6 @@
 //! What becomes of a login after a job: a decision from what was found to what is done.
 
-use super::{LoginWorth, is_of_account};
+use super::{LoginWorth, is_of_account, judge};
 
 /// What stands in a job's home in place of the link to a login, once nothing of the job runs any more. The job may have
 /// put it there.
@@ -89,9 +89,9 @@ impl Why {
 
 /// Decides what becomes of a login after a job. A newer login of the person is never overwritten, a good one never
 /// replaced by an empty one, and none is thrown away.
-pub fn settle(after: After<'_>, judge: impl Fn(&[u8]) -> LoginWorth) -> Settled {
+pub fn settle(after: After<'_>) -> Settled {
     let After { left, theirs, unchanged, backup } = after;
-    let of_theirs = match (theirs.map(&judge), backup) {
+    let of_theirs = match (theirs.map(judge), backup) {
         (Some(LoginWorth::Tombstone), Some(_)) if !unchanged => Theirs::Restore,
         (Some(LoginWorth::Unknown), Some(_)) if !unchanged => Theirs::QuarantineBackup(Why::NotUnderstood),
         (None, Some(_)) => Theirs::QuarantineBackup(Why::TheirsGone),
@@ -117,7 +117,6 @@ pub fn settle(after: After<'_>, judge: impl Fn(&[u8]) -> LoginWorth) -> Settled 
 
 #[cfg(test)]
 mod tests {
-    use super::super::judge;
     use super::*;
 
     #[test]
@@ -167,7 +166,7 @@ mod tests {
             (Left::Odd("a pipe"), Some(TOMBSTONE), false, old, (Copied::Ignore, Theirs::Restore)),
         ] {
             let after = After { left, theirs, unchanged, backup };
-            let Settled { copy, theirs } = settle(after, judge);
+            let Settled { copy, theirs } = settle(after);
             assert_eq!((copy, theirs), expected, "{after:?}");
         }
     }

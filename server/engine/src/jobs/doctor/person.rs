@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use pactify_core::brief::Brief;
 use pactify_core::doctor::{self, Usage};
-use pactify_core::harness::{Harness, HarnessSettings, LinkKind, LoginWorth, Places, Request, SeenLogins};
+use pactify_core::harness::{Harness, HarnessSettings, LinkKind, LoginWorth, Places, Request, SeenLogins, login};
 use pactify_core::job::RepositoryRecord;
 use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
 use pactify_core::permission::Policy;
@@ -32,7 +32,7 @@ const SESSIONS: usize = 20_000;
 pub(super) fn is_logged_in(env: &Env, harness: &dyn Harness, settings: &HarnessSettings) -> Option<bool> {
     let person_files = host::person_files(env, harness, false).unwrap_or_default();
     let files = state(env, harness).map(|state| login_files(harness, &state)).unwrap_or_default();
-    let worth: Vec<LoginWorth> = files.iter().filter_map(|file| Some(harness.judge_login(&read(file)?))).collect();
+    let worth: Vec<LoginWorth> = files.iter().filter_map(|file| Some(login::judge(&read(file)?))).collect();
     let is_set = |name: &str| env.variable(name).is_some();
     let seen = SeenLogins { worth: &worth, person_files: &person_files, settings, is_set: &is_set };
     harness.is_logged_in(&seen)
