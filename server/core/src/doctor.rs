@@ -56,7 +56,7 @@ pub fn harness(harness: &dyn Harness, view: &HarnessView, usage: Usage) -> Findi
         return match (usage, &view.executable) {
             (Usage::Used, _) => finding,
             (Usage::Unused, None) => {
-                let next = format!("to use it: {}", harness.install_hint());
+                let next = format!("to use it: {}", harness.about().install_hint);
                 Finding { next, ..ok(&id, format!("{name} is not installed, and nothing uses it")) }
             }
             (Usage::Unused, Some(_)) => Finding { severity: Severity::Warning, ..finding },
@@ -64,7 +64,7 @@ pub fn harness(harness: &dyn Harness, view: &HarnessView, usage: Usage) -> Findi
     }
     let named = match &view.version {
         Some(version) => format!("{name} {version}"),
-        None if harness.version_args().is_empty() => name.clone(),
+        None if harness.about().version_args.is_empty() => name.clone(),
         None => format!("{name} of unknown version"),
     };
     let untested = version::untested(harness, view.version.as_deref());

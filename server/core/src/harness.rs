@@ -6,6 +6,7 @@
 //! file, one folder of transcripts and one line in [`registry`]. A person adds one of their own in the configuration
 //! ([`own`]).
 
+mod about;
 pub mod acp;
 pub mod agy;
 pub mod cli;
@@ -39,6 +40,7 @@ use crate::job::outcome::Verdict;
 use crate::permission::Policy;
 use crate::{AbsPath, Failure, FailureCode, JobId};
 
+pub use about::About;
 pub use files::{Evidence, FileAction, FileAnswer, FileRequest, Reading};
 pub use instructions::Instructions;
 pub use interpreter::Interpreter;
@@ -56,30 +58,13 @@ pub trait Harness: Send + Sync {
     /// Its name in configuration, records and commands.
     fn name(&self) -> HarnessName;
 
-    /// What to look for on the search path, most specific first; nothing where the settings name the program.
-    fn executables(&self) -> &'static [&'static str];
+    /// What is always the same of it.
+    fn about(&self) -> &'static About;
 
-    /// How to install it, for people who have not.
-    fn install_hint(&self) -> &'static str;
-
-    /// How its executable is asked for its version; empty where it must not be asked.
-    fn version_args(&self) -> &'static [&'static str] {
-        &["--version"]
+    /// Reads the version out of what it prints when it is asked for that ([`About::version_args`]).
+    fn parse_version(&self, stdout: &str) -> Option<String> {
+        version::plain(stdout.lines().last()?)
     }
-
-    /// The versions that it was made for, each one or the start of some (`0.171`); none where that is not known. A person
-    /// is told of any other one ([`version::untested`]).
-    fn tested_versions(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Variables that are set for it whenever it is asked anything.
-    fn probe_environment(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
-    }
-
-    /// Reads the version out of that command's standard output.
-    fn parse_version(&self, stdout: &str) -> Option<String>;
 
     /// The program to run instead of `executable`, where the latter is a launcher that must not be signalled:
     /// candidates relative to the launcher's resolved location, best first. The engine takes the first that exists.
@@ -120,11 +105,22 @@ pub trait Harness: Send + Sync {
         Ok(())
     }
 
+    /// The launch of a job: what a plan holds beside its grant.
+    fn launch(&self, request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure>;
+
     /// A plan for a job that may change its tree.
-    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure>;
+    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
+        let site = Site { tree: &grant.tree, access: Access::Write, network: grant.network };
+        let launch = self.launch(request, site)?;
+        Ok(Plan { grant, launch })
+    }
 
     /// A plan for a job that may only look.
-    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure>;
+    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
+        let site = Site { tree: &grant.tree, access: Access::ReadOnly, network: false };
+        let launch = self.launch(request, site)?;
+        Ok(Plan { grant, launch })
+    }
 
     /// The driver of one launch, in the mode that its plan was made for.
     fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver>;
@@ -141,29 +137,13 @@ pub trait Harness: Send + Sync {
         preflight.failure.clone().quoting(output)
     }
 
-    /// Whether the operating system confines what its commands do.
-    fn has_sandbox(&self) -> bool {
-        false
-    }
-
-    /// Whether its write jobs can ask the person for permissions ([`Policy::Ask`]). One that cannot is never started as
-    /// if it could.
-    fn can_ask(&self) -> bool {
-        false
-    }
-
-    /// The variable by which a person moves this harness's own home; its value becomes [`Places::person_state`].
-    fn home_variable(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Variables that lead its state elsewhere, for a program that makes itself a home even to tell its version.
-    fn probe_variables(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     /// What it means to it that a job is to have the person's own configuration.
-    fn user_config(&self, access: Access) -> UserConfig;
+    fn user_config(&self, access: Access) -> UserConfig {
+        match access {
+            Access::Write => self.about().user_config,
+            Access::ReadOnly => self.about().read_only_user_config,
+        }
+    }
 
     /// Files of the person's own configuration that a plan takes from ([`Request::person_files`]), in a job that is to
     /// have it or in any other.
@@ -181,53 +161,21 @@ pub trait Harness: Send + Sync {
         Vec::new()
     }
 
-    /// Planned files, below the job's home, that hold secrets: removed when nothing of the job runs any more.
-    fn private_files(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     /// What a program of this version reads from a repository as instructions, and cannot be kept from reading: a job names
     /// what is there.
     fn repository_instructions(&self, _version: Option<&str>) -> Instructions {
-        Instructions::Read(&[])
-    }
-
-    /// Where a person keeps this harness's own state when no variable says otherwise, below their home directory.
-    fn home_folder(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Asks for a login beforehand: arguments of a command that answers with exit code 0 when one is there. (That a
-    /// run was refused for want of a login is for its [`Driver`] to say.)
-    fn login_probe(&self) -> Option<&'static [&'static str]> {
-        None
-    }
-
-    /// Where its logins are that jobs are led to, below where the person keeps its state.
-    fn login_places(&self) -> &'static [LoginPlace] {
-        &[]
+        self.about().instructions
     }
 
     /// Whether somebody is logged in, as far as that shows without asking its provider; it is then not asked by its
-    /// [`Harness::login_probe`].
+    /// [`About::login_probe`].
     fn is_logged_in(&self, _seen: &SeenLogins<'_>) -> Option<bool> {
         None
-    }
-
-    /// What it adds to where the person keeps its state when a session is kept there: below that place. A job's sessions
-    /// must not be among them. Empty where a job's sessions are the person's own.
-    fn session_places(&self) -> &'static [&'static str] {
-        &[]
     }
 
     /// How a command is run as the commands of its jobs are, without a model; `None` where nothing confines those.
     fn confined(&self, _settings: &HarnessSettings, _access: Access) -> Option<Confined> {
         None
-    }
-
-    /// The keys of model vendors that it logs in with, from the person's environment.
-    fn vendor_keys(&self) -> VendorKeys {
-        VendorKeys::Own(&[])
     }
 
     /// The login that pactify keeps for it, where the program is of a version whose own cannot be linked.
@@ -305,7 +253,7 @@ pub struct Places {
     pub tmp: AbsPath,
     /// The person's own home directory, to link logins from.
     pub user_home: Option<AbsPath>,
-    /// Where the person keeps this harness's own state, when a variable says so ([`Harness::home_variable`]).
+    /// Where the person keeps this harness's own state, when a variable says so ([`About::home_variable`]).
     pub person_state: Option<AbsPath>,
     /// Where pactify keeps a login of its own for this harness ([`Harness::kept_login`]), below `PACTIFY_HOME`; it need
     /// not exist.
@@ -327,11 +275,6 @@ impl Launch {
 }
 
 impl<M: Mode> Plan<M> {
-    /// A plan that runs `launch` under `grant`.
-    pub fn new(grant: M::Grant, launch: Launch) -> Self {
-        Self { grant, launch }
-    }
-
     /// What the launch is allowed.
     pub fn grant(&self) -> &M::Grant {
         &self.grant
@@ -346,6 +289,14 @@ impl<M: Mode> Plan<M> {
     pub fn into_launch(self) -> Launch {
         self.launch
     }
+}
+
+/// Where a launch takes place. Made from a grant alone, so that no launch is allowed more than its plan says.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    tree: &'a AbsPath,
+    access: Access,
+    network: bool,
 }
 
 /// What the host does to start a harness: files, links, checks, then the process. No shell is involved.

@@ -64,7 +64,8 @@ fn resolve(env: &Env, harness: &dyn Harness, settings: &HarnessSettings, apart: 
             )
         })?,
         None => harness
-            .executables()
+            .about()
+            .executables
             .iter()
             .find_map(|name| apart.find_executable(env, name.as_ref()).ok())
             .ok_or_else(|| not_found(env, harness))?,
@@ -87,16 +88,16 @@ pub fn version(
     settings: &HarnessSettings,
     program: &Program,
 ) -> Result<Option<String>, Failure> {
-    if harness.version_args().is_empty() {
+    if harness.about().version_args.is_empty() {
         return Ok(None);
     }
     let ask = |home| {
-        let asked = Asked { directory: root()?, keys: &[], arguments: harness.version_args(), home };
+        let asked = Asked { directory: root()?, keys: &[], arguments: harness.about().version_args, home };
         probe(env, harness, settings, program, asked)
     };
     // Even for this some harnesses make themselves a home; where there can be none, they do without.
-    let output = match harness.probe_variables() {
-        [] => ask(harness.home_variable().map(|name| (name, OsString::from(NO_HOME))).into_iter().collect())?,
+    let output = match harness.about().probe_variables {
+        [] => ask(harness.about().home_variable.map(|name| (name, OsString::from(NO_HOME))).into_iter().collect())?,
         names => {
             // A new one each time: a job could leave something in one that stays.
             let passing = PassingHome::make(env)?;
@@ -139,14 +140,15 @@ pub fn logged_in(
     settings: &HarnessSettings,
     program: &Program,
 ) -> Result<Option<bool>, Failure> {
-    let Some(arguments) = harness.login_probe() else { return Ok(None) };
+    let Some(arguments) = harness.about().login_probe else { return Ok(None) };
     let Some(state) = person_state(env, harness) else { return Ok(None) };
     if !state.as_path().is_dir() {
         // Where nothing is there is no login, and asking would make a directory of it.
         return Ok(Some(false));
     }
-    let home = harness.home_variable().map(|name| (name, state.as_path().as_os_str().to_owned())).into_iter().collect();
-    let asked = Asked { directory: root()?, keys: harness.vendor_keys().names(), arguments, home };
+    let home =
+        harness.about().home_variable.map(|name| (name, state.as_path().as_os_str().to_owned())).into_iter().collect();
+    let asked = Asked { directory: root()?, keys: harness.about().vendor_keys.names(), arguments, home };
     probe(env, harness, settings, program, asked).map(|output| Some(output.success()))
 }
 
@@ -163,7 +165,7 @@ pub fn run_confined(
     let folder = Dir::open(&passing.path)?;
     let place = |name: &str| Ok::<_, Failure>(folder.create_dir(name)?.path().as_path().as_os_str().to_owned());
     let (own, tmp) = (place("home")?, place("tmp")?);
-    let state = harness.home_variable().map(|name| (name, own));
+    let state = harness.about().home_variable.map(|name| (name, own));
     let home = state.into_iter().chain([("TMPDIR", tmp)]).collect();
     let asked = Asked { directory: passing.path.clone(), keys: &[], arguments, home };
     probe(env, harness, settings, program, asked).map(|output| output.success())
@@ -171,9 +173,9 @@ pub fn run_confined(
 
 /// Where the person keeps this harness's own state.
 pub fn person_state(env: &Env, harness: &dyn Harness) -> Option<AbsPath> {
-    let chosen = harness.home_variable().and_then(|name| AbsPath::new(env.variable(name)?).ok());
+    let chosen = harness.about().home_variable.and_then(|name| AbsPath::new(env.variable(name)?).ok());
     let below = |folder: &str| folder.split('/').fold(env.directories().home().clone(), |path, name| path.join(name));
-    chosen.or_else(|| harness.home_folder().map(below))
+    chosen.or_else(|| harness.about().home_folder.map(below))
 }
 
 /// How a program is asked something.
@@ -204,7 +206,7 @@ fn probe(
     for (name, value) in home {
         environment.set(name, value);
     }
-    for (name, value) in harness.probe_environment() {
+    for (name, value) in harness.about().probe_environment {
         environment.set(name, value);
     }
     let limits = Limits { deadline: PROBE, bytes: 64 * 1024, overflow: Overflow::Cut };
@@ -230,12 +232,12 @@ fn not_found(env: &Env, harness: &dyn Harness) -> Failure {
         format!(
             "{} is not installed: looked for {} in {}",
             harness.name(),
-            harness.executables().join(", "),
+            harness.about().executables.join(", "),
             searched.join(":")
         ),
         format!(
             "install it ({}), or name its path: [harnesses.{}] executable in the configuration file",
-            harness.install_hint(),
+            harness.about().install_hint,
             harness.name()
         ),
     )

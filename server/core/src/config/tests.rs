@@ -101,7 +101,7 @@ fn a_person_adds_an_agent_that_speaks_acp() {
         let gemini = settings.harness_settings(&name);
         assert_eq!(gemini.model.as_deref(), Some("pro"));
         let found = registry::find(&name, &gemini).unwrap();
-        assert_eq!((found.modes(), found.can_ask()), (modes, true), "{more}");
+        assert_eq!((found.modes(), found.about().can_ask), (modes, true), "{more}");
         let recorded = serde_json::to_string(&gemini).unwrap();
         assert_eq!(serde_json::from_str::<HarnessSettings>(&recorded).unwrap(), gemini, "{recorded}");
     }

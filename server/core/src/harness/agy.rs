@@ -11,10 +11,10 @@ mod settings;
 mod verdict;
 
 use super::{
-    Driver, Harness, HarnessName, HarnessSettings, Instructions, Launch, LinkKind, LoginPlace, Plan, PlannedFile,
-    PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
+    About, Driver, Harness, HarnessName, HarnessSettings, Instructions, Launch, LinkKind, LoginPlace, PlannedFile,
+    PlannedLink, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
 };
-use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
+use crate::job::access::Access;
 use crate::{AbsPath, Failure, FailureCode};
 
 /// The oldest version whose stream is described (`--input-format stream-json`).
@@ -36,21 +36,29 @@ const NEVER: &str = "240h";
 #[derive(Clone, Copy, Debug)]
 pub struct Agy;
 
+const ABOUT: About = About {
+    executables: &["agy"],
+    install_hint: "see antigravity.google",
+    tested_versions: DESCRIBED,
+    probe_environment: &[NO_UPDATE],
+    home_folder: Some(HOME_FOLDER),
+    read_only_user_config: UserConfig::Refused(
+        "its read-only jobs rest on a hook of ours, and your own home may bring others, and plugins",
+    ),
+    instructions: Instructions::Read(&["GEMINI.md", ".agents"]),
+    login_places: &[LoginPlace { path: LOGIN, kind: LinkKind::ReplacedFile }],
+    session_places: &["antigravity-cli/conversations"],
+    vendor_keys: VendorKeys::Own(&["GEMINI_API_KEY"]),
+    ..About::USUAL
+};
+
 impl Harness for Agy {
     fn name(&self) -> HarnessName {
         HarnessName("agy".to_owned())
     }
 
-    fn executables(&self) -> &'static [&'static str] {
-        &["agy"]
-    }
-
-    fn install_hint(&self) -> &'static str {
-        "see antigravity.google"
-    }
-
-    fn tested_versions(&self) -> &'static [&'static str] {
-        DESCRIBED
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn parse_version(&self, stdout: &str) -> Option<String> {
@@ -58,67 +66,28 @@ impl Harness for Agy {
         words.into_iter().find(|word| numbers(word).is_some()).map(str::to_owned)
     }
 
-    fn probe_environment(&self) -> &'static [(&'static str, &'static str)] {
-        &[NO_UPDATE]
-    }
-
     fn check_settings(&self, asked: &HarnessSettings, _access: Access) -> Result<(), Failure> {
         settings::check(&asked.config)
     }
 
-    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
-        let launch = launch(request, &grant.tree, Access::Write)?;
-        Ok(Plan::new(grant, launch))
-    }
-
-    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
-        let launch = launch(request, &grant.tree, Access::ReadOnly)?;
-        Ok(Plan::new(grant, launch))
+    fn launch(&self, request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {
+        launch(request, site)
     }
 
     fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
         Box::new(driver::StreamDriver::new(request, access))
     }
 
-    fn home_folder(&self) -> Option<&'static str> {
-        Some(HOME_FOLDER)
-    }
-
-    fn login_places(&self) -> &'static [LoginPlace] {
-        &[LoginPlace { path: LOGIN, kind: LinkKind::ReplacedFile }]
-    }
-
     /// Without a file the login may be in a keyring, which only agy can open.
     fn is_logged_in(&self, seen: &SeenLogins<'_>) -> Option<bool> {
         (seen.has_login() || seen.has_any(["GEMINI_API_KEY"])).then_some(true)
-    }
-
-    fn session_places(&self) -> &'static [&'static str] {
-        &["antigravity-cli/conversations"]
-    }
-
-    fn repository_instructions(&self, _version: Option<&str>) -> Instructions {
-        Instructions::Read(&["GEMINI.md", ".agents"])
-    }
-
-    fn user_config(&self, access: Access) -> UserConfig {
-        match access {
-            Access::Write => UserConfig::Taken,
-            Access::ReadOnly => UserConfig::Refused(
-                "its read-only jobs rest on a hook of ours, and your own home may bring others, and plugins",
-            ),
-        }
-    }
-
-    fn vendor_keys(&self) -> VendorKeys {
-        VendorKeys::Own(&["GEMINI_API_KEY"])
     }
 }
 
 /// It replaces itself while it runs, unless it is told not to.
 const NO_UPDATE: (&str, &str) = ("AGY_CLI_DISABLE_AUTO_UPDATE", "T");
 
-fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launch, Failure> {
+fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<Launch, Failure> {
     refuse_version(request.version)?;
     let home = if request.with_user_config { persons_home(request, access)? } else { private_home(request, access)? };
     let mut env = vec![

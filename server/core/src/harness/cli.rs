@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::own::OwnHarness;
 use super::own::template::{Placeholder, Template};
-use super::{Driver, Harness, HarnessName, Instructions, Launch, Plan, Request, Stdin, UserConfig};
-use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
+use super::{About, Driver, Harness, HarnessName, Launch, Request, Site, Stdin};
+use crate::job::access::Access;
 use crate::{AbsPath, Failure, FailureCode};
 
 /// The longest single argument that Linux takes, in bytes without the NUL at its end (`MAX_ARG_STRLEN`).
@@ -88,7 +88,7 @@ impl Cli {
         Self { name, own, protocol }
     }
 
-    fn launch(&self, request: &Request<'_>, tree: &AbsPath, args: &[Template]) -> Result<Launch, Failure> {
+    fn start(&self, request: &Request<'_>, tree: &AbsPath, args: &[Template]) -> Result<Launch, Failure> {
         if let Some(model) = request.model {
             return Err(self.refused(
                 format!("{} takes no model, and the job asks for {model:?}", self.name),
@@ -146,20 +146,8 @@ impl Harness for Cli {
         self.name.clone()
     }
 
-    fn executables(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn install_hint(&self) -> &'static str {
-        "it is a program of your own"
-    }
-
-    fn version_args(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn parse_version(&self, _stdout: &str) -> Option<String> {
-        None
+    fn about(&self) -> &'static About {
+        &About::OWN
     }
 
     fn modes(&self) -> &'static [Access] {
@@ -169,26 +157,13 @@ impl Harness for Cli {
         }
     }
 
-    fn repository_instructions(&self, _version: Option<&str>) -> Instructions {
-        Instructions::COMMON
-    }
-
-    fn user_config(&self, _access: Access) -> UserConfig {
-        UserConfig::Always
-    }
-
-    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
-        let launch = self.launch(request, &grant.tree, &self.protocol.args)?;
-        Ok(Plan::new(grant, launch))
-    }
-
-    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
-        let Some(args) = &self.protocol.read_only_args else {
-            let next = "say in `read-only-args` by which arguments the program only looks";
-            return Err(self.refused(format!("{} has no read-only mode", self.name), next));
+    fn launch(&self, request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {
+        let args = match (site.access, &self.protocol.read_only_args) {
+            (Access::Write, _) => &self.protocol.args,
+            (Access::ReadOnly, Some(args)) => args,
+            (Access::ReadOnly, None) => return Err(self.without_mode(Access::ReadOnly)),
         };
-        let launch = self.launch(request, &grant.tree, args)?;
-        Ok(Plan::new(grant, launch))
+        self.start(request, site.tree, args)
     }
 
     fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {

@@ -12,10 +12,10 @@ mod stderr;
 use std::time::Duration;
 
 use super::{
-    Confined, Driver, Harness, HarnessName, HarnessSettings, Instructions, Launch, LinkKind, LoginPlace, PersonFiles,
-    Plan, PlannedFile, PlannedLink, Preflight, Request, Resume, SeenLogins, Stdin, UserConfig, VendorKeys,
+    About, Confined, Driver, Harness, HarnessName, HarnessSettings, Instructions, Launch, LinkKind, LoginPlace,
+    PersonFiles, PlannedFile, PlannedLink, Preflight, Request, Resume, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
 };
-use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
+use crate::job::access::Access;
 use crate::job::event::ExitRecord;
 use crate::{AbsPath, Failure, FailureCode};
 
@@ -33,21 +33,34 @@ const HOME_FOLDER: &str = ".codex";
 #[derive(Clone, Copy, Debug)]
 pub struct Codex;
 
+const ABOUT: About = About {
+    executables: &["codex"],
+    install_hint: "npm install -g @openai/codex",
+    tested_versions: &[TESTED_VERSION],
+    has_sandbox: true,
+    home_variable: Some(HOME_VARIABLE),
+    home_folder: Some(HOME_FOLDER),
+    // In read-only jobs as well: the sandbox is codex's, and what would act outside of it stays out.
+    user_config: UserConfig::Taken,
+    read_only_user_config: UserConfig::Taken,
+    private_files: &[config::FILE],
+    // In a project that is called untrusted, nothing else of it is read: neither settings nor `AGENTS.md`.
+    instructions: Instructions::Read(&[".agents/skills", ".codex/skills"]),
+    login_probe: Some(&["login", "status"]),
+    login_places: &[LoginPlace { path: "auth.json", kind: LinkKind::ReplacedFile }],
+    session_places: &["sessions", "archived_sessions"],
+    // It does not read OPENAI_API_KEY; a provider's `env_key` is let through with the provider.
+    vendor_keys: VendorKeys::Own(&["CODEX_API_KEY"]),
+    ..About::USUAL
+};
+
 impl Harness for Codex {
     fn name(&self) -> HarnessName {
         HarnessName("codex".to_owned())
     }
 
-    fn executables(&self) -> &'static [&'static str] {
-        &["codex"]
-    }
-
-    fn install_hint(&self) -> &'static str {
-        "npm install -g @openai/codex"
-    }
-
-    fn tested_versions(&self) -> &'static [&'static str] {
-        &[TESTED_VERSION]
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn parse_version(&self, stdout: &str) -> Option<String> {
@@ -63,14 +76,8 @@ impl Harness for Codex {
         config::check(&settings.config, access)
     }
 
-    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
-        let launch = launch(request, &grant.tree, Access::Write, grant.network)?;
-        Ok(Plan::new(grant, launch))
-    }
-
-    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
-        let launch = launch(request, &grant.tree, Access::ReadOnly, false)?;
-        Ok(Plan::new(grant, launch))
+    fn launch(&self, request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {
+        launch(request, site)
     }
 
     fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
@@ -87,40 +94,11 @@ impl Harness for Codex {
         failure::of_preflight(preflight, exit, output, &failure::Context::of(request))
     }
 
-    fn has_sandbox(&self) -> bool {
-        true
-    }
-
-    fn home_variable(&self) -> Option<&'static str> {
-        Some(HOME_VARIABLE)
-    }
-
-    fn home_folder(&self) -> Option<&'static str> {
-        Some(HOME_FOLDER)
-    }
-
-    fn repository_instructions(&self, _version: Option<&str>) -> Instructions {
-        // In a project that is called untrusted, nothing else of it is read: neither settings nor `AGENTS.md`.
-        Instructions::Read(&[".agents/skills", ".codex/skills"])
-    }
-
-    fn login_probe(&self) -> Option<&'static [&'static str]> {
-        Some(&["login", "status"])
-    }
-
-    fn login_places(&self) -> &'static [LoginPlace] {
-        &[LoginPlace { path: "auth.json", kind: LinkKind::ReplacedFile }]
-    }
-
     /// Only of a provider of the person's own, which its login is nothing to.
     fn is_logged_in(&self, seen: &SeenLogins<'_>) -> Option<bool> {
         let provider = config::provider(&seen.settings.config);
         let needs_key = !provider.uses_login && !provider.variables.is_empty();
         needs_key.then(|| provider.variables.iter().all(|name| (seen.is_set)(name)))
-    }
-
-    fn session_places(&self) -> &'static [&'static str] {
-        &["sessions", "archived_sessions"]
     }
 
     fn confined(&self, settings: &HarnessSettings, access: Access) -> Option<Confined> {
@@ -135,11 +113,6 @@ impl Harness for Codex {
             "--",
         ];
         Some(Confined { args: args.map(str::to_owned).to_vec(), network, failure: failure::no_sandbox() })
-    }
-
-    fn user_config(&self, _access: Access) -> UserConfig {
-        // Read-only as well: the sandbox is codex's, and what would act outside of it stays out.
-        UserConfig::Taken
     }
 
     fn person_files(&self, with_user_config: bool) -> Option<PersonFiles> {
@@ -158,18 +131,9 @@ impl Harness for Codex {
     fn secrets(&self, request: &Request<'_>) -> Vec<String> {
         config::secrets(request)
     }
-
-    fn private_files(&self) -> &'static [&'static str] {
-        &[config::FILE]
-    }
-
-    fn vendor_keys(&self) -> VendorKeys {
-        // It does not read OPENAI_API_KEY; a provider's `env_key` is let through with the provider.
-        VendorKeys::Own(&["CODEX_API_KEY"])
-    }
 }
 
-fn launch(request: &Request<'_>, tree: &AbsPath, access: Access, network: bool) -> Result<Launch, Failure> {
+fn launch(request: &Request<'_>, Site { tree, access, network }: Site<'_>) -> Result<Launch, Failure> {
     let places = request.places;
     let tree_text = utf8(tree)?;
     let config = config::generate(config::Job { request, tree: tree_text, access, network })?;

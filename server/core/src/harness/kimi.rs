@@ -9,10 +9,10 @@ mod records;
 
 use super::acp::AcpDriver;
 use super::{
-    Driver, Harness, HarnessName, HarnessSettings, Instructions, Interpreter, Launch, LinkKind, LoginPlace,
-    PersonFiles, Plan, PlannedFile, PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
+    About, Driver, Harness, HarnessName, HarnessSettings, Instructions, Interpreter, Launch, LinkKind, LoginPlace,
+    PersonFiles, PlannedFile, PlannedLink, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
 };
-use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
+use crate::job::access::Access;
 use crate::{AbsPath, Failure, FailureCode};
 
 /// The version that every statement of this module was observed with.
@@ -31,25 +31,46 @@ const USER: &str = "user";
 #[derive(Clone, Copy, Debug)]
 pub struct Kimi;
 
+const ABOUT: About = About {
+    executables: &["kimi"],
+    install_hint: "npm install -g @moonshot-ai/kimi-code",
+    tested_versions: &[TESTED_VERSION],
+    can_ask: true,
+    home_variable: Some(HOME_VARIABLE),
+    home_folder: Some(HOME_FOLDER),
+    read_only_user_config: UserConfig::Refused(
+        "its read-only jobs are kept from writing by a configuration that has nothing else in it",
+    ),
+    private_files: &["kimi/config.toml", "kimi/mcp.json"],
+    instructions: Instructions::Read(&[
+        "AGENTS.md",
+        ".kimi-code/AGENTS.md",
+        ".kimi-code/agents",
+        ".kimi-code/skills",
+        ".agents/skills",
+    ]),
+    login_places: &[
+        LoginPlace { path: "credentials", kind: LinkKind::Directory },
+        LoginPlace { path: "oauth", kind: LinkKind::Shared },
+    ],
+    session_places: &["sessions", "session_index.jsonl"],
+    // Other keys are never read from the environment.
+    vendor_keys: VendorKeys::Own(&[
+        "KIMI_MODEL_NAME",
+        "KIMI_MODEL_API_KEY",
+        "KIMI_MODEL_BASE_URL",
+        "KIMI_MODEL_PROVIDER_TYPE",
+    ]),
+    ..About::USUAL
+};
+
 impl Harness for Kimi {
     fn name(&self) -> HarnessName {
         HarnessName("kimi".to_owned())
     }
 
-    fn executables(&self) -> &'static [&'static str] {
-        &["kimi"]
-    }
-
-    fn install_hint(&self) -> &'static str {
-        "npm install -g @moonshot-ai/kimi-code"
-    }
-
-    fn tested_versions(&self) -> &'static [&'static str] {
-        &[TESTED_VERSION]
-    }
-
-    fn parse_version(&self, stdout: &str) -> Option<String> {
-        super::version::plain(stdout.lines().last()?)
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn interpreter(&self, executable: &AbsPath) -> Option<Interpreter> {
@@ -63,39 +84,12 @@ impl Harness for Kimi {
         config::check(&settings.config)
     }
 
-    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
-        let launch = launch(request, &grant.tree, Access::Write)?;
-        Ok(Plan::new(grant, launch))
-    }
-
-    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
-        let launch = launch(request, &grant.tree, Access::ReadOnly)?;
-        Ok(Plan::new(grant, launch))
+    fn launch(&self, request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {
+        launch(request, site)
     }
 
     fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
         Box::new(AcpDriver::new(Box::new(dialect::Kimi::new(access)), request, access))
-    }
-
-    fn can_ask(&self) -> bool {
-        true
-    }
-
-    fn home_variable(&self) -> Option<&'static str> {
-        Some(HOME_VARIABLE)
-    }
-
-    fn home_folder(&self) -> Option<&'static str> {
-        Some(HOME_FOLDER)
-    }
-
-    fn user_config(&self, access: Access) -> UserConfig {
-        match access {
-            Access::Write => UserConfig::Taken,
-            Access::ReadOnly => UserConfig::Refused(
-                "its read-only jobs are kept from writing by a configuration that has nothing else in it",
-            ),
-        }
     }
 
     fn person_files(&self, with_user_config: bool) -> Option<PersonFiles> {
@@ -112,42 +106,12 @@ impl Harness for Kimi {
         config::secrets(request)
     }
 
-    fn private_files(&self) -> &'static [&'static str] {
-        &["kimi/config.toml", "kimi/mcp.json"]
-    }
-
-    fn repository_instructions(&self, _version: Option<&str>) -> Instructions {
-        Instructions::Read(&[
-            "AGENTS.md",
-            ".kimi-code/AGENTS.md",
-            ".kimi-code/agents",
-            ".kimi-code/skills",
-            ".agents/skills",
-        ])
-    }
-
-    fn login_places(&self) -> &'static [LoginPlace] {
-        &[
-            LoginPlace { path: "credentials", kind: LinkKind::Directory },
-            LoginPlace { path: "oauth", kind: LinkKind::Shared },
-        ]
-    }
-
     fn is_logged_in(&self, seen: &SeenLogins<'_>) -> Option<bool> {
         config::is_logged_in(seen)
     }
-
-    fn session_places(&self) -> &'static [&'static str] {
-        &["sessions", "session_index.jsonl"]
-    }
-
-    fn vendor_keys(&self) -> VendorKeys {
-        // Other keys are never read from the environment.
-        VendorKeys::Own(&["KIMI_MODEL_NAME", "KIMI_MODEL_API_KEY", "KIMI_MODEL_BASE_URL", "KIMI_MODEL_PROVIDER_TYPE"])
-    }
 }
 
-fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launch, Failure> {
+fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<Launch, Failure> {
     let places = request.places;
     let state = places.home.join(STATE);
     let user = places.home.join(USER);

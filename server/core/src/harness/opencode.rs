@@ -12,10 +12,10 @@ mod second;
 
 use super::acp::{AcpDriver, Dialect};
 use super::{
-    Driver, Harness, HarnessName, HarnessSettings, Instructions, KeptLogin, Launch, LinkKind, LoginPlace, PersonFiles,
-    Places, Plan, PlannedFile, PlannedLink, Request, SeenLogins, Stdin, UserConfig, VendorKeys,
+    About, Driver, Harness, HarnessName, HarnessSettings, Instructions, KeptLogin, Launch, LinkKind, LoginPlace,
+    PersonFiles, Places, PlannedFile, PlannedLink, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
 };
-use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
+use crate::job::access::Access;
 use crate::{AbsPath, Failure, FailureCode};
 
 /// The version that every statement of this module was observed with.
@@ -32,25 +32,31 @@ const SESSIONS: &str = "sessions";
 #[derive(Clone, Copy, Debug)]
 pub struct Opencode;
 
+const ABOUT: About = About {
+    executables: &["opencode"],
+    install_hint: "npm install -g opencode-ai",
+    tested_versions: &[TESTED_VERSION],
+    probe_variables: &["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"],
+    can_ask: true,
+    home_variable: Some("XDG_DATA_HOME"),
+    home_folder: Some(".local/share"),
+    read_only_user_config: UserConfig::Refused(
+        "nothing shows which tools its model is offered, and your configuration may bring some that write",
+    ),
+    private_files: &["config/opencode/opencode.json"],
+    login_places: &[LoginPlace { path: "opencode/auth.json", kind: LinkKind::WrittenFile }],
+    session_places: &["opencode/opencode.db", "opencode/opencode.db-wal", "opencode/storage"],
+    vendor_keys: VendorKeys::Every,
+    ..About::USUAL
+};
+
 impl Harness for Opencode {
     fn name(&self) -> HarnessName {
         HarnessName("opencode".to_owned())
     }
 
-    fn executables(&self) -> &'static [&'static str] {
-        &["opencode"]
-    }
-
-    fn install_hint(&self) -> &'static str {
-        "npm install -g opencode-ai"
-    }
-
-    fn tested_versions(&self) -> &'static [&'static str] {
-        &[TESTED_VERSION]
-    }
-
-    fn parse_version(&self, stdout: &str) -> Option<String> {
-        super::version::plain(stdout.lines().last()?)
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn native_candidates(&self, executable: &AbsPath) -> Vec<AbsPath> {
@@ -61,14 +67,8 @@ impl Harness for Opencode {
         config::settings(&settings.config).map(drop)
     }
 
-    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
-        let launch = launch(request, &grant.tree, Access::Write)?;
-        Ok(Plan::new(grant, launch))
-    }
-
-    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
-        let launch = launch(request, &grant.tree, Access::ReadOnly)?;
-        Ok(Plan::new(grant, launch))
+    fn launch(&self, request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {
+        launch(request, site)
     }
 
     fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
@@ -77,31 +77,6 @@ impl Harness for Opencode {
             false => Box::new(dialect::Opencode::new(access)),
         };
         Box::new(AcpDriver::new(dialect, request, access))
-    }
-
-    fn can_ask(&self) -> bool {
-        true
-    }
-
-    fn home_variable(&self) -> Option<&'static str> {
-        Some("XDG_DATA_HOME")
-    }
-
-    fn home_folder(&self) -> Option<&'static str> {
-        Some(".local/share")
-    }
-
-    fn probe_variables(&self) -> &'static [&'static str] {
-        &["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"]
-    }
-
-    fn user_config(&self, access: Access) -> UserConfig {
-        match access {
-            Access::Write => UserConfig::Taken,
-            Access::ReadOnly => UserConfig::Refused(
-                "nothing shows which tools its model is offered, and your configuration may bring some that write",
-            ),
-        }
     }
 
     fn person_files(&self, with_user_config: bool) -> Option<PersonFiles> {
@@ -116,29 +91,13 @@ impl Harness for Opencode {
         person::secrets(request)
     }
 
-    fn private_files(&self) -> &'static [&'static str] {
-        &["config/opencode/opencode.json"]
-    }
-
-    fn login_places(&self) -> &'static [LoginPlace] {
-        &[LoginPlace { path: "opencode/auth.json", kind: LinkKind::WrittenFile }]
-    }
-
     fn is_logged_in(&self, seen: &SeenLogins<'_>) -> Option<bool> {
-        config::is_logged_in(seen, self.vendor_keys())
-    }
-
-    fn session_places(&self) -> &'static [&'static str] {
-        &["opencode/opencode.db", "opencode/opencode.db-wal", "opencode/storage"]
-    }
-
-    fn vendor_keys(&self) -> VendorKeys {
-        VendorKeys::Every
+        config::is_logged_in(seen, ABOUT.vendor_keys)
     }
 
     fn repository_instructions(&self, version: Option<&str>) -> Instructions {
         // The switches by which version 1 is kept from them may mean nothing to version 2.
-        if second::is_meant(version) { second::INSTRUCTIONS } else { Instructions::Read(&[]) }
+        if second::is_meant(version) { second::INSTRUCTIONS } else { ABOUT.instructions }
     }
 
     fn modes_of(&self, version: Option<&str>) -> &'static [Access] {
@@ -150,10 +109,11 @@ impl Harness for Opencode {
     }
 }
 
-fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launch, Failure> {
+fn launch(request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {
     if second::is_meant(request.version) {
-        return second::launch(request, tree, access);
+        return second::launch(request, site);
     }
+    let Site { tree, access, .. } = site;
     let home = &request.places.home;
     let own = home.join(CONFIG).join("opencode");
     let config = config::generate(request, access)?;

@@ -11,9 +11,9 @@ pub(super) fn plain(line: &str) -> Option<String> {
     (plain && version.len() <= 64 && version.bytes().all(|b| b.is_ascii_graphic())).then(|| version.to_owned())
 }
 
-/// What a person should know of a version that is none of [`Harness::tested_versions`].
+/// What a person should know of a version that is none of [`super::About::tested_versions`].
 pub fn untested(harness: &dyn Harness, version: Option<&str>) -> Option<String> {
-    let (name, tested, version) = (harness.name(), harness.tested_versions(), version?);
+    let (name, tested, version) = (harness.name(), harness.about().tested_versions, version?);
     let is_unknown = !tested.is_empty() && !covers(tested, version);
     is_unknown.then(|| {
         let tested = tested.join(", ");

@@ -98,7 +98,7 @@ fn in_read_only_jobs_only_a_sandbox_lets_it_in() {
         assert_eq!(harness.user_config(Access::Write), write, "{name}");
         let read_only = harness.user_config(Access::ReadOnly);
         assert_eq!(matches!(read_only, UserConfig::Refused(_)), !is_taken_in_read_only, "{name}: {read_only:?}");
-        assert_eq!(harness.has_sandbox(), is_taken_in_read_only, "{name}");
+        assert_eq!(harness.about().has_sandbox, is_taken_in_read_only, "{name}");
     }
 }
 
@@ -115,7 +115,7 @@ fn a_write_job_of_kimi_has_all_but_who_is_asked() {
         assert!(secrets.contains(&secret.to_owned()), "{secrets:?}");
     }
     for planned in launch.files.iter().filter(|file| file.contents.contains("of-the-person")) {
-        let is_private = Kimi.private_files().iter().any(|private| planned.path.as_path().ends_with(private));
+        let is_private = Kimi.about().private_files.iter().any(|private| planned.path.as_path().ends_with(private));
         assert!(is_private, "{} stays", planned.path);
     }
 }
@@ -152,7 +152,7 @@ fn a_job_of_codex_has_all_but_what_its_sandbox_rests_on() {
         assert!(secrets.contains(&"sk-of-the-person".to_owned()), "{secrets:?}");
         assert!(secrets.contains(&"code-of-the-person".to_owned()), "{secrets:?}");
         assert_eq!(contents(&launch, "home/AGENTS.md"), Some("Be brief."));
-        assert!(Codex.private_files().contains(&"config.toml"));
+        assert!(Codex.about().private_files.contains(&"config.toml"));
     }
 }
 

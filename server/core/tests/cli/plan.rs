@@ -46,7 +46,7 @@ fn what_cannot_be_done_is_refused_by_name() {
     assert!(long(128 * 1024 - 1).plan(Access::Write).is_ok());
     for (asked, access, named) in [
         (long(128 * 1024), Access::Write, "has 131072 bytes, and Linux takes 131071"),
-        (Asked::of("args = []"), Access::ReadOnly, "mine has no read-only mode"),
+        (Asked::of("args = []"), Access::ReadOnly, "how mine is kept from writing, so it has no read-only mode"),
         (Asked { model: Some("big"), ..Asked::of("") }, Access::Write, "takes no model"),
         (Asked { session: Some("s"), ..Asked::of("") }, Access::Write, "does not say how a session goes on"),
         (Asked { session: Some("-s"), ..Asked::of(ALL) }, Access::Write, "\"-s\" is no session"),

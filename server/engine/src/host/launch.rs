@@ -103,7 +103,7 @@ fn toolchains(env: &Env) -> Vec<(&'static str, AbsPath)> {
 
 /// The plan, with the keys of model vendors that are the harness's to log in with let through.
 pub(super) fn with_vendor_keys(mut launch: Launch, harness: &dyn Harness) -> Launch {
-    for &name in harness.vendor_keys().names() {
+    for &name in harness.about().vendor_keys.names() {
         if launch.keep_env.iter().all(|kept| kept != name) {
             launch.keep_env.push(name.to_owned());
         }

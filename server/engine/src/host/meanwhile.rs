@@ -34,7 +34,7 @@ pub(super) struct Before {
 
 impl Who {
     fn of(spec: &JobSpec) -> Option<Self> {
-        let confined = registry::find(&spec.harness, &spec.settings).is_none_or(|harness| harness.has_sandbox());
+        let confined = registry::find(&spec.harness, &spec.settings).is_none_or(|harness| harness.about().has_sandbox);
         match spec.access {
             Access::Write if !confined => Some(Self::Harness(spec.harness.clone())),
             Access::Write if !spec.verify.is_empty() => Some(Self::Verification),

@@ -55,7 +55,7 @@ fn read(path: &Path) -> io::Result<Option<String>> {
 /// Removes what was there for this attempt only.
 pub(super) fn remove(host: &Host) {
     let Some(harness) = registry::find(&host.spec().harness, &host.spec().settings) else { return };
-    for name in harness.private_files() {
+    for name in harness.about().private_files {
         match unlink(&host.dir().home(), name) {
             Ok(()) | Err(DiskError::Missing { .. }) => {}
             Err(error) => {

@@ -274,7 +274,7 @@ fn permissions(
         (Access::ReadOnly, Some(_)) => Err(invalid("permissions: a read-only job is granted none, whoever is asked")),
         (Access::ReadOnly, None) => Ok(Policy::default()),
         (Access::Write, asked) => match asked.unwrap_or(configured) {
-            Policy::Ask if !harness.can_ask() => {
+            Policy::Ask if !harness.about().can_ask => {
                 let message = format!("permissions: {} does not ask before it does something", harness.name());
                 let next = "let it do what it wants (`--permissions allow`): it works in a tree of its own; or take a harness that asks";
                 Err(Failure::new(FailureCode::InvalidParams, message, next))

@@ -185,7 +185,7 @@ impl Jobs {
             version: None,
             access: harness.modes().to_vec(),
             user_config: Vec::new(),
-            sandbox: harness.has_sandbox(),
+            sandbox: harness.about().has_sandbox,
             logged_in: None,
             failure: None,
         };

@@ -64,7 +64,7 @@ fn passed_over(missing: &[String], name: &HarnessName) -> String {
 }
 
 fn none_installed<'a>(known: impl Iterator<Item = &'a dyn Harness>) -> Failure {
-    let hints: Vec<_> = known.map(|harness| format!("{}: {}", harness.name(), harness.install_hint())).collect();
+    let hints: Vec<_> = known.map(|harness| format!("{}: {}", harness.name(), harness.about().install_hint)).collect();
     Failure::new(
         FailureCode::HarnessNotFound,
         "no agent CLI is installed",

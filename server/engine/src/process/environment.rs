@@ -345,7 +345,7 @@ mod tests {
             "PATH",
         ];
         for (keys, expected) in [
-            (Codex.vendor_keys(), &["CODEX_API_KEY", "PATH"][..]),
+            (Codex.about().vendor_keys, &["CODEX_API_KEY", "PATH"][..]),
             (VendorKeys::Own(&[]), &["PATH"]),
             (VendorKeys::Own(&["GEMINI_API_KEY", "GIT_DIR"]), &["GEMINI_API_KEY", "PATH"]),
             (VendorKeys::Every, &every),

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::super::own::OwnHarness;
 use super::super::own::template::{Placeholder, Template};
-use super::super::{Driver, Harness, HarnessName, Instructions, Launch, Plan, Request, Stdin, UserConfig};
+use super::super::{About, Driver, Harness, HarnessName, Launch, Request, Site, Stdin};
 use super::{AcpDriver, Plain};
-use crate::job::access::{Access, ReadGrant, ReadOnly, Write, WriteGrant};
+use crate::job::access::Access;
 use crate::{AbsPath, Failure, FailureCode};
 
 /// How an agent that speaks the protocol is started, and what its session is told.
@@ -66,7 +66,7 @@ impl OwnAgent {
         Self { name, own, protocol }
     }
 
-    fn launch(&self, request: &Request<'_>, tree: &AbsPath, args: &[Template]) -> Result<Launch, Failure> {
+    fn start(&self, request: &Request<'_>, tree: &AbsPath, args: &[Template]) -> Result<Launch, Failure> {
         let root = tree.as_path().to_str().ok_or_else(|| {
             let next = "set PACTIFY_HOME to a directory with a plain name";
             Failure::new(FailureCode::InvalidParams, format!("{tree} is not UTF-8"), next)
@@ -91,37 +91,19 @@ impl OwnAgent {
     }
 }
 
+const ABOUT: About = About { can_ask: true, ..About::OWN };
+
 impl Harness for OwnAgent {
     fn name(&self) -> HarnessName {
         self.name.clone()
     }
 
-    fn executables(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn install_hint(&self) -> &'static str {
-        "it is a program of your own"
-    }
-
-    fn version_args(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn parse_version(&self, _stdout: &str) -> Option<String> {
-        None
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn modes(&self) -> &'static [Access] {
         if self.protocol.only_looks() { &[Access::Write, Access::ReadOnly] } else { &[Access::Write] }
-    }
-
-    fn repository_instructions(&self, _version: Option<&str>) -> Instructions {
-        Instructions::COMMON
-    }
-
-    fn user_config(&self, _access: Access) -> UserConfig {
-        UserConfig::Always
     }
 
     fn without_mode(&self, _access: Access) -> Failure {
@@ -140,18 +122,13 @@ impl Harness for OwnAgent {
         Failure::new(FailureCode::InvalidParams, message, next)
     }
 
-    fn plan_write(&self, request: &Request<'_>, grant: WriteGrant) -> Result<Plan<Write>, Failure> {
-        let launch = self.launch(request, &grant.tree, &self.protocol.args)?;
-        Ok(Plan::new(grant, launch))
-    }
-
-    fn plan_read_only(&self, request: &Request<'_>, grant: ReadGrant) -> Result<Plan<ReadOnly>, Failure> {
-        if !self.protocol.only_looks() {
-            return Err(self.without_mode(Access::ReadOnly));
-        }
-        let args = self.protocol.read_only_args.as_ref().unwrap_or(&self.protocol.args);
-        let launch = self.launch(request, &grant.tree, args)?;
-        Ok(Plan::new(grant, launch))
+    fn launch(&self, request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {
+        let args = match (site.access, &self.protocol.read_only_args) {
+            (Access::ReadOnly, _) if !self.protocol.only_looks() => return Err(self.without_mode(Access::ReadOnly)),
+            (Access::ReadOnly, Some(args)) => args,
+            (Access::Write, _) | (Access::ReadOnly, None) => &self.protocol.args,
+        };
+        self.start(request, site.tree, args)
     }
 
     fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
@@ -164,9 +141,5 @@ impl Harness for OwnAgent {
         let agent = self.name.to_string();
         let dialect = Plain { agent, mode, login_method: protocol.login_method.clone() };
         Box::new(AcpDriver::new(Box::new(dialect), request, access))
-    }
-
-    fn can_ask(&self) -> bool {
-        true
     }
 }

@@ -10,11 +10,11 @@
 use serde_json::{Value, json};
 
 use super::super::acp::Dialect;
-use super::super::{Instructions, KeptLogin, Launch, PlannedFile, Request, Stdin};
+use super::super::{Instructions, KeptLogin, Launch, PlannedFile, Request, Site, Stdin};
 use super::{CONFIG, TESTED_VERSION, USER, config, utf8};
 use crate::job::access::Access;
 use crate::permission::Policy;
-use crate::{AbsPath, Failure, FailureCode};
+use crate::{Failure, FailureCode};
 
 /// The data directory that pactify keeps, below its place for opencode.
 const DATA: &str = "data";
@@ -70,7 +70,7 @@ pub(super) fn is_meant(version: Option<&str>) -> bool {
     major.is_some_and(|major| major >= 2)
 }
 
-pub(super) fn launch(request: &Request<'_>, tree: &AbsPath, access: Access) -> Result<Launch, Failure> {
+pub(super) fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<Launch, Failure> {
     refuse(request, access)?;
     let home = &request.places.home;
     let own = home.join(CONFIG).join("opencode");

@@ -41,7 +41,7 @@ pub(super) fn is_logged_in(env: &Env, harness: &dyn Harness, settings: &HarnessS
 /// Whether each login that is there could be refreshed by a job that is led to it.
 pub(super) fn check_logins(env: &Env, harness: &dyn Harness) -> Vec<Finding> {
     let Some(state) = state(env, harness) else { return Vec::new() };
-    let logins = harness.login_places().iter().filter(|place| place.kind != LinkKind::Shared);
+    let logins = harness.about().login_places.iter().filter(|place| place.kind != LinkKind::Shared);
     let found = logins.filter_map(|place| {
         let path = state.as_path().join(place.path);
         let is_there = path.symlink_metadata().is_ok();
@@ -53,11 +53,12 @@ pub(super) fn check_logins(env: &Env, harness: &dyn Harness) -> Vec<Finding> {
 
 /// The sessions that are the person's own, with their sizes and times; `None` where jobs add to them.
 pub(super) fn sessions(env: &Env, harness: &dyn Harness) -> Option<BTreeMap<PathBuf, (u64, Option<SystemTime>)>> {
-    if harness.session_places().is_empty() {
+    if harness.about().session_places.is_empty() {
         return None;
     }
     let state = state(env, harness)?;
-    let mut waiting: Vec<PathBuf> = harness.session_places().iter().map(|place| state.as_path().join(place)).collect();
+    let mut waiting: Vec<PathBuf> =
+        harness.about().session_places.iter().map(|place| state.as_path().join(place)).collect();
     let mut found = BTreeMap::new();
     while let Some(path) = waiting.pop() {
         let Ok(described) = path.symlink_metadata() else { continue };
@@ -126,7 +127,7 @@ impl Jobs {
 
 /// The places of a job that there is not.
 fn places(env: &Env, harness: &dyn Harness, below: &AbsPath) -> Places {
-    let person_state = harness.home_variable().and_then(|name| AbsPath::new(env.variable(name)?).ok());
+    let person_state = harness.about().home_variable.and_then(|name| AbsPath::new(env.variable(name)?).ok());
     Places {
         tree: below.join("tree"),
         home: below.join("home"),
@@ -144,7 +145,7 @@ fn state(env: &Env, harness: &dyn Harness) -> Option<AbsPath> {
 /// The login files that are there.
 fn login_files(harness: &dyn Harness, state: &AbsPath) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for place in harness.login_places() {
+    for place in harness.about().login_places {
         let path = state.as_path().join(place.path);
         match place.kind {
             LinkKind::WrittenFile | LinkKind::ReplacedFile => files.push(path),
