@@ -208,7 +208,7 @@ fn of_every_kind() -> Vec<Known> {
 #[test]
 fn the_events_of_the_property_tests_are_of_every_kind() {
     let names: BTreeSet<String> = of_every_kind().into_iter().map(|known| Event::from(known).name()).collect();
-    assert_eq!(names.len(), 33, "{names:?}");
+    assert_eq!(names.len(), 34, "{names:?}");
 }
 
 fn any_event() -> impl Strategy<Value = (u32, Known)> {
