@@ -139,6 +139,13 @@ pub enum Note {
     },
     /// The job rewrote the link from its tree to its git directory.
     GitFileRewritten,
+    /// Commits that are in the git directory of the job's tree and nowhere else.
+    Commits {
+        /// The full names of refs that lead to them, or `HEAD`: some of them.
+        refs: Vec<String>,
+        /// How many refs there are.
+        count: u64,
+    },
 }
 
 /// How much changed.

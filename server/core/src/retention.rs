@@ -50,7 +50,8 @@ impl Holds {
             Note::NestedRepository { .. }
             | Note::Submodule { .. }
             | Note::TooLarge { .. }
-            | Note::Unreadable { .. } => Self::Work,
+            | Note::Unreadable { .. }
+            | Note::Commits { .. } => Self::Work,
             Note::Ignored { .. } => Self::Ignored,
             // A pipe holds nothing, the content behind another name is captured, and the link is ours.
             Note::SpecialFile { .. } | Note::HardLinked { .. } | Note::GitFileRewritten => Self::Nothing,

@@ -9,6 +9,7 @@
 //! reset, `assume-unchanged` or an exclude changes nothing. Nothing that the job left can stop a capture or hide the
 //! rest from it; what is not captured becomes a [`Note`].
 
+mod commits;
 mod convert;
 pub(super) mod entry;
 mod scan;
@@ -115,7 +116,8 @@ impl Git {
         let changes = changes(&listing, outcomes);
         // Whoever compares the two trees later has to find the same.
         debug_assert_eq!(changes, self.differences(capture, &base.tree, &result)?);
-        let notes = findings.into_notes();
+        let mut notes = findings.into_notes();
+        notes.extend(self.own_commits(places, base, manifest.header.isolation)?);
         write_notes(capture, &notes)?;
         let id = ChangeSetId::of_result_tree(result);
         Ok(ChangeSet { id, base_tree: base.tree.clone(), changes, notes })

@@ -35,7 +35,7 @@ impl Places {
     }
 
     /// The git directory that populates the tree, and is the tree's own when it is private: the job can write it, so
-    /// nothing reads it afterwards.
+    /// nothing of it is read afterwards but what its refs are called and name ([`super::capture`]).
     pub fn git(&self) -> AbsPath {
         self.directory.join("git")
     }

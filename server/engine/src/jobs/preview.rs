@@ -263,6 +263,20 @@ pub(super) fn note(note: &Note) -> String {
         Note::TooLarge { path, size } => format!("{path} has {size} bytes: not included"),
         Note::Unreadable { shown, why } => format!("{} could not be read: {why}", display::neutral(shown)),
         Note::GitFileRewritten => "the job rewrote the link from its tree to its git directory".to_owned(),
+        Note::Commits { refs, count } => {
+            let more = if *count > refs.len() as u64 { ", …" } else { "" };
+            let named: Vec<_> = refs.iter().map(|name| ref_in_words(name)).collect();
+            format!("commits are only in the git directory of the job's tree: {}{more}", named.join(", "))
+        }
+    }
+}
+
+fn ref_in_words(name: &str) -> String {
+    const WIDTH: usize = 80;
+    match name.strip_prefix("refs/heads/") {
+        _ if name == "refs/stash" => "the stash".to_owned(),
+        Some(branch) => format!("branch {}", display::headline(branch, WIDTH)),
+        None => display::headline(name, WIDTH),
     }
 }
 

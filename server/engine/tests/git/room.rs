@@ -1,7 +1,7 @@
 //! Taking back, giving up, making room: what goes, what stays, and what is still possible afterwards.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -202,13 +202,53 @@ fn fail_to_capture(landed: &Landed) {
     }
 }
 
+type Work = fn(&Fixture, &Job);
+
+/// A job that did `work`, and whose result is applied: what of it is told, and whether it goes by itself.
+fn goes_when_it_is_said(name: &str, work: Work, is_captured: bool, by_itself: Fate, told: Option<&str>) {
+    let fixture = Fixture::with(&[("a.txt", BASE), (".gitignore", "out/\n")]);
+    let landed = fixture.land(|job| {
+        job.write("a.txt", RESULT);
+        work(&fixture, job);
+    });
+    apply(&landed, json!({})).unwrap();
+    assert_eq!(disposition(&landed), Disposition::Applied, "{name}");
+    if !is_captured {
+        fail_to_capture(&landed);
+    }
+    let has_tree = || landed.job.tree().exists();
+    let lost = jobs(&landed).status(id(&landed)).unwrap().only_in_tree;
+    assert_eq!(lost.len(), usize::from(told.is_some()), "{name}: {lost:?}");
+    assert!(told.is_none_or(|told| lost[0].contains(told)), "{name}: {lost:?}");
+
+    // What a server does by itself.
+    write(&fixture.root.join("home/.config/pactify/config.toml"), "[retention]\nage-days = 0\n");
+    if told.is_some() {
+        jobs(&landed).prune_as_configured().unwrap();
+        assert!(has_tree(), "{name}");
+    }
+    let looked = prune(&landed, json!({ "dryRun": true, "records": true }));
+    let by_itself = if by_itself == Fate::Tree { Fate::Record } else { by_itself };
+    assert_eq!(fates(&looked), [(id(&landed).as_str(), by_itself)], "{name}");
+    if by_itself == Fate::OnlyInTree {
+        assert_eq!(fates(&prune(&landed, json!({}))), [(id(&landed).as_str(), by_itself)], "{name}");
+        assert!(has_tree(), "{name}");
+    }
+    // Whoever names the job was told.
+    let named = prune(&landed, json!({ "jobIds": [id(&landed)], "dryRun": true }));
+    assert_eq!((named.jobs[0].fate, &named.jobs[0].lost), (Fate::Tree, &lost), "{name}");
+    prune(&landed, json!({ "jobIds": [id(&landed)] }));
+    assert!(!has_tree(), "{name}");
+    assert_eq!(jobs(&landed).status(id(&landed)).unwrap().only_in_tree, Vec::<String>::new(), "{name}");
+    assert_eq!(fates(&prune(&landed, json!({ "records": true }))), [(id(&landed).as_str(), Fate::Record)]);
+}
+
 #[test]
 fn work_that_is_only_in_a_tree_is_named_and_goes_only_when_somebody_says_so() {
-    type Work = fn(&Job);
-    let nothing: Work = |_| {};
-    let nested: Work = |job| job.write("nested/.git/HEAD", "ref: refs/heads/main\n");
-    let huge: Work = |job| fs::File::create(job.tree().join("huge")).unwrap().set_len(65 << 20).unwrap();
-    let ignored: Work = |job| job.write("out/report.html", "days of work");
+    let nothing: Work = |_, _| {};
+    let nested: Work = |_, job| job.write("nested/.git/HEAD", "ref: refs/heads/main\n");
+    let huge: Work = |_, job| fs::File::create(job.tree().join("huge")).unwrap().set_len(65 << 20).unwrap();
+    let ignored: Work = |_, job| job.write("out/report.html", "days of work");
     for (name, work, is_captured, by_itself, told) in [
         ("captured", nothing, true, Fate::Tree, None),
         ("not captured", nothing, false, Fate::OnlyInTree, Some("is not captured")),
@@ -216,41 +256,74 @@ fn work_that_is_only_in_a_tree_is_named_and_goes_only_when_somebody_says_so() {
         ("a huge file", huge, true, Fate::OnlyInTree, Some("huge has 68157440 bytes")),
         ("an ignored file", ignored, true, Fate::Tree, Some("ignored by the repository and not included: out")),
     ] {
-        let fixture = Fixture::with(&[("a.txt", BASE), (".gitignore", "out/\n")]);
-        let landed = fixture.land(|job| {
-            job.write("a.txt", RESULT);
-            work(job);
-        });
-        apply(&landed, json!({})).unwrap();
-        assert_eq!(disposition(&landed), Disposition::Applied, "{name}");
-        if !is_captured {
-            fail_to_capture(&landed);
-        }
-        let has_tree = || landed.job.tree().exists();
-        let lost = jobs(&landed).status(id(&landed)).unwrap().only_in_tree;
-        assert_eq!(lost.len(), usize::from(told.is_some()), "{name}: {lost:?}");
-        assert!(told.is_none_or(|told| lost[0].contains(told)), "{name}: {lost:?}");
+        goes_when_it_is_said(name, work, is_captured, by_itself, told);
+    }
+}
 
-        // What a server does by itself.
-        write(&fixture.root.join("home/.config/pactify/config.toml"), "[retention]\nage-days = 0\n");
-        if told.is_some() {
-            jobs(&landed).prune_as_configured().unwrap();
-            assert!(has_tree(), "{name}");
-        }
-        let looked = prune(&landed, json!({ "dryRun": true, "records": true }));
-        let by_itself = if by_itself == Fate::Tree { Fate::Record } else { by_itself };
-        assert_eq!(fates(&looked), [(id(&landed).as_str(), by_itself)], "{name}");
-        if by_itself == Fate::OnlyInTree {
-            assert_eq!(fates(&prune(&landed, json!({}))), [(id(&landed).as_str(), by_itself)], "{name}");
-            assert!(has_tree(), "{name}");
-        }
-        // Whoever names the job was told.
-        let named = prune(&landed, json!({ "jobIds": [id(&landed)], "dryRun": true }));
-        assert_eq!((named.jobs[0].fate, &named.jobs[0].lost), (Fate::Tree, &lost), "{name}");
-        prune(&landed, json!({ "jobIds": [id(&landed)] }));
-        assert!(!has_tree(), "{name}");
-        assert_eq!(jobs(&landed).status(id(&landed)).unwrap().only_in_tree, Vec::<String>::new(), "{name}");
-        assert_eq!(fates(&prune(&landed, json!({ "records": true }))), [(id(&landed).as_str(), Fate::Record)]);
+/// What an agent does in its tree with git.
+fn agent(fixture: &Fixture, job: &Job, arguments: &[&str]) -> String {
+    let who = ["-c", "user.name=Agent", "-c", "user.email=agent@example.invalid"];
+    fixture.plain(job.tree(), &[&who[..], arguments].concat())
+}
+
+/// A commit that is nowhere but in the job's own git directory, under this name.
+fn commit_as(fixture: &Fixture, job: &Job, name: &str) {
+    let commit = agent(fixture, job, &["commit-tree", "-m", "Mine", "-p", "HEAD", "HEAD^{tree}"]);
+    agent(fixture, job, &["update-ref", name, &commit]);
+}
+
+#[test]
+fn commits_that_are_only_in_a_tree_s_git_directory_are_such_work() {
+    let commit: Work = |fixture, job| drop(agent(fixture, job, &["commit", "-qam", "Mine"]));
+    let stash: Work = |fixture, job| {
+        agent(fixture, job, &["stash", "-q"]);
+        job.write("a.txt", RESULT);
+    };
+    let branch: Work = |fixture, job| {
+        agent(fixture, job, &["checkout", "-q", "-b", "mine"]);
+        agent(fixture, job, &["commit", "-qam", "Mine"]);
+        agent(fixture, job, &["checkout", "-q", "--detach", "HEAD~1"]);
+        job.write("a.txt", RESULT);
+    };
+    let packed: Work = |fixture, job| {
+        (0..7).for_each(|number| commit_as(fixture, job, &format!("refs/heads/n{number}")));
+        agent(fixture, job, &["pack-refs", "--all"]);
+    };
+    // Names for what is in the person's repository anyway, and what can be fetched again.
+    let named: Work = |fixture, job| {
+        agent(fixture, job, &["branch", "another"]);
+        commit_as(fixture, job, "refs/remotes/origin/new");
+        agent(fixture, job, &["pack-refs", "--all"]);
+        commit_as(fixture, job, "refs/remotes/origin/newer");
+    };
+    fn refs(job: &Job) -> PathBuf {
+        job.places.git().as_path().join("refs")
+    }
+    let link: Work = |_, job| {
+        fs::rename(refs(job), refs(job).with_extension("old")).unwrap();
+        std::os::unix::fs::symlink("/proc/self/task", refs(job)).unwrap();
+    };
+    let pipe: Work = |_, job| {
+        let packed = refs(job).with_file_name("packed-refs");
+        fs::remove_file(&packed).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &packed, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    };
+    let tables: Work = |_, job| fs::create_dir(refs(job).with_file_name("reftable")).unwrap();
+    let gone: Work = |_, job| fs::remove_dir_all(job.places.git().as_path()).unwrap();
+    const ONLY: &str = "commits are only in the git directory of the job's tree: ";
+    for (name, work, told) in [
+        ("a commit", commit, Some(format!("{ONLY}HEAD"))),
+        ("a stash", stash, Some(format!("{ONLY}the stash"))),
+        ("a branch", branch, Some(format!("{ONLY}branch mine"))),
+        ("packed", packed, Some(format!("{ONLY}branch n0, branch n1, branch n2, branch n3, branch n4, …"))),
+        ("names", named, None),
+        ("a link in place of refs", link, Some("refs is a symbolic link".to_owned())),
+        ("a pipe in place of packed refs", pipe, Some("packed-refs is a pipe".to_owned())),
+        ("tables", tables, Some("its refs are kept in tables".to_owned())),
+        ("nothing", gone, None),
+    ] {
+        let by_itself = if told.is_some() { Fate::OnlyInTree } else { Fate::Tree };
+        goes_when_it_is_said(name, work, true, by_itself, told.as_deref());
     }
 }
 

@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("disk", &[]),
     ("env", &[]),
     ("fingerprint", &["causes", "disk", "env", "git", "hash", "job_dir", "walk"]),
-    ("git", &["causes", "env", "hash", "job_dir", "process", "tree"]),
+    ("git", &["causes", "disk", "env", "hash", "job_dir", "process", "tree"]),
     ("harness", &["causes", "disk", "env", "process", "tree"]),
     ("hash", &[]),
     (
