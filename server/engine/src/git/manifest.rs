@@ -102,6 +102,16 @@ impl Fingerprint {
         self.changed
     }
 
+    /// Whether `found` is this very file, unchanged, under whatever name: a rename gives it another change time.
+    pub(super) fn is_same_file(&self, found: &Self) -> bool {
+        *self == Self { changed: self.changed, ..*found }
+    }
+
+    /// Which file it is, while there is a file.
+    pub(super) fn inode(self) -> u64 {
+        self.inode
+    }
+
     /// As it stands before a file's name in a record.
     pub(super) fn to_words(self) -> String {
         let Self { mode, inode, size, modified, changed } = self;

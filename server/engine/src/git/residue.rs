@@ -1,21 +1,23 @@
 //! What a verification left in a job's tree, so that a job which goes on there does not take it for its own.
 //!
 //! The result is captured before its verification runs, and what that writes is no part of it. It stays to be looked
-//! at. When the job is resumed, files that the verification made and nobody touched since are removed first
-//! ([`Residue::remove`]); files of the result that it changed cannot be told from work by then, and are named. Both are
-//! known by their `stat` from just before and just after ([`Standing`]). Nothing of the job, or of its verification,
-//! runs meanwhile.
+//! at. When the job is resumed, files that the verification made and nobody touched since are removed first, and files
+//! of the job's that it renamed get their names back ([`Residue::clear`]); files of the result that it changed cannot
+//! be told from work by then, and are named. All are known by their `stat` from just before and just after
+//! ([`Standing`]). Nothing of the job, or of its verification, runs meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 
 use pactify_core::job::Base;
 use pactify_core::job::event::TreeRecord;
 use pactify_core::{AbsPath, RepoPath};
-use rustix::fs::{AtFlags, statat, unlinkat};
+use rustix::fs::{AtFlags, Mode, RenameFlags, mkdirat, openat, renameat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::capture::{self, open_below, open_recorded};
+use super::capture::{self, DIRECTORY, open_below, open_recorded};
 use super::command::Place;
 use super::error::GitError;
 use super::included::Included;
@@ -33,8 +35,8 @@ enum Entry {
     New(Fingerprint),
     /// One that it has.
     Changed(Fingerprint),
-    /// Nothing, where the base has something.
-    Gone,
+    /// Nothing, where the base has something, which was this as the tree was populated.
+    Gone(Option<Fingerprint>),
 }
 
 /// What a verification wrote.
@@ -42,15 +44,26 @@ enum Entry {
 pub struct Residue {
     /// What it made: nothing was there in the result.
     made: BTreeMap<RepoPath, Fingerprint>,
+    /// What it renamed of the result, by the name that it has now.
+    renamed: BTreeMap<RepoPath, Renamed>,
     /// What it changed or removed of the result.
     changed: Vec<RepoPath>,
 }
 
+/// A file with another name than it had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Renamed {
+    found: Fingerprint,
+    was: RepoPath,
+}
+
 /// What became of a residue.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Removed {
+pub struct Cleared {
     /// What is gone now.
     pub removed: Vec<RepoPath>,
+    /// What has its name again.
+    pub renamed: Vec<RepoPath>,
     /// What was made by the verification and touched since, or could not be removed.
     pub kept: Vec<RepoPath>,
     /// What it changed of the result, and what is as it left it.
@@ -77,7 +90,8 @@ impl Git {
             let entry = if listing.get(&path).is_some() { Entry::Changed(found) } else { Entry::New(found) };
             standing.insert(path, entry);
         }
-        standing.extend(gone.into_iter().map(|path| (path, Entry::Gone)));
+        let populated = |path: &RepoPath| manifest.files.get(path).copied();
+        standing.extend(gone.into_iter().map(|path| (path.clone(), Entry::Gone(populated(&path)))));
         Ok(Standing(standing))
     }
 }
@@ -89,15 +103,25 @@ impl Standing {
         for (path, entry) in &self.0 {
             match (before.0.get(path), entry) {
                 (Some(old), new) if old == new => {}
-                (None, Entry::New(found)) | (Some(Entry::Gone), Entry::New(found) | Entry::Changed(found)) => {
+                (None, Entry::New(found)) | (Some(Entry::Gone(_)), Entry::New(found) | Entry::Changed(found)) => {
                     residue.made.insert(path.clone(), *found);
                 }
                 _ => residue.changed.push(path.clone()),
             }
         }
-        let gone = before.0.iter().filter(|(path, entry)| **entry != Entry::Gone && !self.0.contains_key(path));
+        let was_there = |entry: &Entry| !matches!(entry, Entry::Gone(_));
+        let gone = before.0.iter().filter(|(path, entry)| was_there(entry) && !self.0.contains_key(*path));
         residue.changed.extend(gone.map(|(path, _)| path.clone()));
+        residue.tell_renames(before, self);
         residue
+    }
+
+    /// What stands at a path, as far as it is not as the tree was populated.
+    fn found(&self, path: &RepoPath) -> Option<Fingerprint> {
+        match self.0.get(path)? {
+            Entry::New(found) | Entry::Changed(found) => Some(*found),
+            Entry::Gone(_) => None,
+        }
     }
 
     /// As it is kept on the disk.
@@ -107,7 +131,7 @@ impl Standing {
             .flat_map(|(path, entry)| match entry {
                 Entry::New(found) => line(b'+', path, Some(found)),
                 Entry::Changed(found) => line(b'*', path, Some(found)),
-                Entry::Gone => line(b'-', path, None),
+                Entry::Gone(populated) => line(b'-', path, populated.as_ref()),
             })
             .collect()
     }
@@ -117,7 +141,7 @@ impl Standing {
         let entries = lines(bytes).map(|line| match line? {
             (b'+', path, Some(found)) => Some((path, Entry::New(found))),
             (b'*', path, Some(found)) => Some((path, Entry::Changed(found))),
-            (b'-', path, None) => Some((path, Entry::Gone)),
+            (b'-', path, populated) => Some((path, Entry::Gone(populated))),
             _ => None,
         });
         entries.collect::<Option<_>>().map(Self)
@@ -127,37 +151,76 @@ impl Standing {
 impl Residue {
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
-        self.made.is_empty() && self.changed.is_empty()
+        self.made.is_empty() && self.renamed.is_empty() && self.changed.is_empty()
     }
 
-    /// Removes what was made and not touched since. Nothing may run in the tree.
+    /// Takes for renamed what was made and is in all but its name what stood elsewhere before, and is not there now.
+    fn tell_renames(&mut self, before: &Standing, after: &Standing) {
+        let gone = self.changed.iter().filter(|path| after.found(path).is_none());
+        let was = |path: &RepoPath| match (before.found(path), after.0.get(path)) {
+            (None, Some(Entry::Gone(populated))) => *populated,
+            (found, _) => found,
+        };
+        let mut gone: HashMap<u64, (RepoPath, Fingerprint)> =
+            gone.filter_map(|path| was(path).map(|found| (found.inode(), (path.clone(), found)))).collect();
+        self.made.retain(|path, found| {
+            // An inode alone may have been given to another file.
+            let is_it = gone.get(&found.inode()).is_some_and(|(_, before)| before.is_same_file(found));
+            let Some((was, _)) = is_it.then(|| gone.remove(&found.inode())).flatten() else { return true };
+            self.changed.retain(|changed| *changed != was);
+            self.renamed.insert(path.clone(), Renamed { found: *found, was });
+            false
+        });
+    }
+
+    /// Gives what was renamed its name again, and removes what was made, as far as it was not touched since. Nothing
+    /// may run in the tree.
     ///
     /// # Errors
     /// [`GitError::TreeReplaced`].
-    pub fn remove(self, tree: &TreeRecord) -> Result<Removed, GitError> {
+    pub fn clear(self, tree: &TreeRecord) -> Result<Cleared, GitError> {
         let root = open_recorded(tree)?;
-        let mut removed = Removed { changed: self.changed, ..Removed::default() };
-        for (path, made) in self.made {
-            match remove(&root, &path, &made) {
-                Ok(true) => removed.removed.push(path),
-                Err(Errno::NOENT | Errno::NOTDIR) => {}
-                Ok(false) | Err(_) => removed.kept.push(path),
+        let mut cleared = Cleared { changed: self.changed, ..Cleared::default() };
+        for (path, Renamed { found, was }) in self.renamed {
+            match rename_back(&root, &path, &found, &was) {
+                Ok(true) => cleared.renamed.push(was),
+                Err(Errno::NOENT | Errno::NOTDIR) => cleared.changed.push(was),
+                Ok(false) | Err(_) => {
+                    cleared.kept.push(path);
+                    cleared.changed.push(was);
+                }
             }
         }
-        Ok(removed)
+        for (path, made) in self.made {
+            match remove(&root, &path, &made) {
+                Ok(true) => cleared.removed.push(path),
+                Err(Errno::NOENT | Errno::NOTDIR) => {}
+                Ok(false) | Err(_) => cleared.kept.push(path),
+            }
+        }
+        Ok(cleared)
     }
 
     /// As it is kept on the disk.
     pub fn to_bytes(&self) -> Vec<u8> {
         let made = self.made.iter().flat_map(|(path, found)| line(b'+', path, Some(found)));
-        made.chain(self.changed.iter().flat_map(|path| line(b'*', path, None))).collect()
+        let renamed = self
+            .renamed
+            .iter()
+            .flat_map(|(path, Renamed { found, was })| [line(b'>', path, Some(found)), line(b'<', was, None)].concat());
+        made.chain(renamed).chain(self.changed.iter().flat_map(|path| line(b'*', path, None))).collect()
     }
 
     /// What [`Self::to_bytes`] wrote; nothing when it did not write this.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let mut residue = Self::default();
-        for line in lines(bytes) {
+        let mut lines = lines(bytes);
+        while let Some(line) = lines.next() {
             match line? {
+                (b'>', path, Some(found)) => {
+                    let (b'<', was, None) = lines.next()?? else { return None };
+                    residue.renamed.insert(path, Renamed { found, was });
+                }
                 (b'+', path, Some(found)) => drop(residue.made.insert(path, found)),
                 (b'*', path, None) => residue.changed.push(path),
                 _ => return None,
@@ -165,6 +228,38 @@ impl Residue {
         }
         Some(residue)
     }
+}
+
+/// Gives the entry the name `to`, if it is the one that was seen and nothing has that name.
+fn rename_back(root: &OwnedFd, path: &RepoPath, seen: &Fingerprint, to: &RepoPath) -> Result<bool, Errno> {
+    let directory = open_below(root, path.parent().as_ref())?;
+    if Fingerprint::of(&statat(&directory, path.file_name(), AtFlags::SYMLINK_NOFOLLOW)?) != *seen {
+        return Ok(false);
+    }
+    let target = made_below(root, to.parent().as_ref())?;
+    match renameat_with(&directory, path.file_name(), &target, to.file_name(), RenameFlags::NOREPLACE) {
+        // A file system without that flag; nothing runs in the tree that could make one in between.
+        Err(Errno::INVAL | Errno::NOSYS) => match statat(&target, to.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => renameat(&directory, path.file_name(), &target, to.file_name()),
+            Err(errno) => Err(errno),
+            Ok(_) => Err(Errno::EXIST),
+        },
+        renamed => renamed,
+    }
+    .map(|()| true)
+}
+
+/// Opens the directory `path` below `root`, following nothing, and making what is missing of it.
+fn made_below(root: &OwnedFd, path: Option<&RepoPath>) -> Result<OwnedFd, Errno> {
+    let mut opened = open_below(root, None)?;
+    for component in path.into_iter().flat_map(RepoPath::components).map(OsStr::from_bytes) {
+        match mkdirat(&opened, component, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        opened = openat(&opened, component, DIRECTORY, Mode::empty())?;
+    }
+    Ok(opened)
 }
 
 /// Removes the entry, if it is the one that was seen.

@@ -10,7 +10,7 @@ use pactify_core::job::event::{Known, TreeRecord};
 use super::setup::named;
 use super::{Host, HostError};
 use crate::disk::DiskError;
-use crate::git::residue::{Removed, Residue, Standing};
+use crate::git::residue::{Cleared, Residue, Standing};
 use crate::git::{Git, Stage};
 use crate::job_dir::{JobDir, names};
 
@@ -47,22 +47,22 @@ pub(super) async fn end(host: &mut Host) -> Result<(), HostError> {
     tell_failure(host, ended)
 }
 
-/// Removes what the verification before this turn made, and says so.
+/// Takes back what the verification before this turn made and renamed, and says so.
 pub(super) async fn clear(host: &mut Host, tree: &TreeRecord) -> Result<(), HostError> {
     let (job, tree) = (host.dir().clone(), tree.clone());
     let cleared = host
-        .away(move || -> Result<Option<Removed>, Failure> {
+        .away(move || -> Result<Option<Cleared>, Failure> {
             let Some(record) = read(&job, names::RESIDUE)? else { return Ok(None) };
             let residue = Residue::parse(&record)
                 .ok_or_else(|| Failure::internal("the record of what the verification wrote is damaged"))?;
-            let removed = residue.remove(&tree).map_err(|error| error.into_failure(Stage::Prepare))?;
+            let cleared = residue.clear(&tree).map_err(|error| error.into_failure(Stage::Prepare))?;
             job.dir().remove(names::RESIDUE)?;
-            Ok(Some(removed))
+            Ok(Some(cleared))
         })
         .await?;
     match cleared {
         Ok(None) => Ok(()),
-        Ok(Some(removed)) => match told(&removed) {
+        Ok(Some(cleared)) => match told(&cleared) {
             Some(text) => host.record(Known::Notice { id: "verificationResidue".to_owned(), text }),
             None => Ok(()),
         },
@@ -94,10 +94,11 @@ fn tell_failure(host: &mut Host, done: Result<(), Failure>) -> Result<(), HostEr
     host.record(Known::Notice { id: "verificationResidue".to_owned(), text })
 }
 
-fn told(residue: &Removed) -> Option<String> {
+fn told(residue: &Cleared) -> Option<String> {
     let part = |paths: &[RepoPath], what: &str| (!paths.is_empty()).then(|| format!("{what} {}", named(paths)));
     let parts: Vec<String> = [
         part(&residue.removed, "removed what it had made:"),
+        part(&residue.renamed, "gave what it had renamed its name again:"),
         part(&residue.kept, "left what it had made and somebody has touched since:"),
         part(&residue.changed, "left what it had changed of the result, which is part of the job's changes now:"),
     ]
