@@ -63,7 +63,7 @@ pub use self::checkout_form::CheckoutForm;
 pub use self::error::{GitError, Stage};
 pub use self::examine::Examined;
 pub use self::fresh::make_repository;
-pub use self::meanwhile::{ChangedMeanwhile, CheckoutBefore};
+pub use self::meanwhile::{ChangedMeanwhile, CheckoutBefore, CheckoutSeen};
 pub use self::objects::Objects;
 pub use self::patch::Patch;
 pub use self::places::Places;

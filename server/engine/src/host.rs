@@ -88,6 +88,8 @@ pub(crate) struct Host {
     uses_logins: bool,
     wire: WireLog,
     leftovers: Vec<String>,
+    /// The checkout as it was when the tree was made, if it was looked at.
+    checkout: Option<git::CheckoutSeen>,
     /// What the job shares with the person, as it was before anything ran.
     watched: Option<SharedState>,
     /// The checkout in which it looks around, as it was before anything ran.
@@ -137,6 +139,7 @@ impl Host {
             uses_logins: false,
             wire: WireLog::to(wire),
             leftovers: Vec::new(),
+            checkout: None,
             watched: None,
             guarded: None,
             compared: None,

@@ -53,7 +53,7 @@ const STORING: &[&str] = &[
 ];
 
 /// The person's effective configuration of one repository: lower-case keys, the last value of each.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settings(BTreeMap<String, String>);
 
 /// The person's rules for storing contents and ignoring files, as they were when the job was created.

@@ -27,10 +27,16 @@ use super::{Git, Places};
 /// How long the end of a job may wait for git's comparison.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a checkout was like before anything of a job ran. It is kept in memory: files could be the job's by the end.
+/// What a checkout was like, and since when changes in it are told.
 #[derive(Debug)]
 pub struct CheckoutBefore {
     since: Timestamp,
+    seen: CheckoutSeen,
+}
+
+/// What a checkout was like before anything of a job ran. It is kept in memory: files could be the job's by the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckoutSeen {
     settings: Settings,
     rules: Rules,
     lenders: Vec<AbsPath>,
@@ -54,27 +60,42 @@ enum Entry {
     Missing(i128),
 }
 
+impl CheckoutSeen {
+    pub(super) fn new(repository: &RepositoryRecord, settings: Settings, rules: Rules) -> Result<Self, GitError> {
+        let lenders = object_directories(&repository.common_dir)?;
+        Ok(Self { settings, rules, lenders, missing: BTreeSet::new() })
+    }
+
+    /// The same, with what is missing of what was `found` to differ from the base.
+    pub(super) fn with(mut self, repository: &RepositoryRecord, found: &Uncommitted) -> Result<Self, GitError> {
+        let top = open(repository)?;
+        let missing = |path: &&RepoPath| matches!(look(&top, path), Some(Entry::Missing(_)));
+        self.missing = found.paths().into_iter().filter(missing).cloned().collect();
+        Ok(self)
+    }
+
+    /// Changes from `now` on are told; nothing of the job may have run since this was seen.
+    pub fn since(self, now: Timestamp) -> CheckoutBefore {
+        CheckoutBefore { since: now, seen: self }
+    }
+}
+
 impl Git {
-    /// Looks at the checkout at `now`, before a job that starts from `base` runs anything.
+    /// Looks at the checkout before a job that starts from `base` runs anything.
     ///
     /// # Errors
     /// When it can't be compared with the base, or not in seconds.
-    pub fn before(
+    pub fn see_checkout(
         &self,
         places: &Places,
         repository: &RepositoryRecord,
         base: &Base,
-        now: Timestamp,
-    ) -> Result<CheckoutBefore, GitError> {
+    ) -> Result<CheckoutSeen, GitError> {
         let settings = self.settings(Place::Person(repository))?;
         let rules = self.rules(repository, &settings)?;
-        let lenders = object_directories(&repository.common_dir)?;
-        let mut before = CheckoutBefore { since: now, settings, rules, lenders, missing: BTreeSet::new() };
-        let found = self.differing(places, repository, base, &before)?;
-        let top = open(repository)?;
-        let missing = |path: &&RepoPath| matches!(look(&top, path), Some(Entry::Missing(_)));
-        before.missing = found.paths().into_iter().filter(missing).cloned().collect();
-        Ok(before)
+        let seen = CheckoutSeen::new(repository, settings, rules)?;
+        let found = self.differing(places, repository, base, &seen)?;
+        seen.with(repository, &found)
     }
 
     /// Files of the checkout that are not as in `base` and were changed, made or deleted since `before`.
@@ -88,12 +109,12 @@ impl Git {
         base: &Base,
         before: &CheckoutBefore,
     ) -> Result<ChangedMeanwhile, GitError> {
-        let found = self.differing(places, repository, base, before)?;
+        let found = self.differing(places, repository, base, &before.seen)?;
         let top = open(repository)?;
         let since = before.since.as_nanosecond();
         let is_news = |path: &&RepoPath| match look(&top, path) {
             Some(Entry::Changed(at)) => at >= since,
-            Some(Entry::Missing(at)) => at >= since && !before.missing.contains(*path),
+            Some(Entry::Missing(at)) => at >= since && !before.seen.missing.contains(*path),
             None => false,
         };
         let paths = found.paths().into_iter().filter(is_news).cloned().collect();
@@ -105,7 +126,7 @@ impl Git {
         places: &Places,
         repository: &RepositoryRecord,
         base: &Base,
-        by: &CheckoutBefore,
+        by: &CheckoutSeen,
     ) -> Result<Uncommitted, GitError> {
         let git_dir = places.look();
         remove(&git_dir);

@@ -37,7 +37,7 @@ use super::listing::Listing;
 use super::manifest::{Header, Manifest};
 use super::places::bytes;
 use super::read::read;
-use super::{Git, Places, snapshot};
+use super::{CheckoutSeen, Git, Places, snapshot};
 
 /// How long writing a whole tree may take: large repositories on slow disks.
 pub(super) const POPULATE: Duration = Duration::from_secs(30 * 60);
@@ -58,6 +58,8 @@ pub struct Prepared {
     pub tree: TreeRecord,
     /// What it lacks, compared with the person's checkout.
     pub notices: Vec<Notice>,
+    /// What that was like, where it was looked at.
+    pub checkout: Option<CheckoutSeen>,
 }
 
 impl Git {
@@ -102,6 +104,7 @@ impl Git {
 
         let tree = places.tree();
         undo.path(tree.clone());
+        let rules_now = rules.clone();
         let mut header = Header::new(base.clone(), isolation, String::new(), rules);
         let index = match isolation {
             Isolation::Private => {
@@ -147,13 +150,19 @@ impl Git {
         let stat = rustix::fs::fstat(&directory).map_err(GitError::errno("look at", tree.as_path()))?;
         let mut notices = self.notices(place, &listing, sparse)?;
         notices.extend(furnished.notices);
-        match base.kind {
-            BaseKind::Head => notices.extend(self.notice_uncommitted(places, repository, &settings)),
+        let checkout = match base.kind {
+            BaseKind::Head => {
+                let (notice, seen) = self.notice_uncommitted(places, repository, &settings, rules_now);
+                notices.extend(notice);
+                seen
+            }
             BaseKind::WorkingTree | BaseKind::Buffers => {
                 notices.extend(snapshot::notices(places)?.into_iter().map(|text| Notice { id: "base", text }));
+                None
             }
-        }
-        Ok(Prepared { notices, tree: TreeRecord { path: tree, device: stat.st_dev, inode: stat.st_ino, isolation } })
+        };
+        let tree = TreeRecord { path: tree, device: stat.st_dev, inode: stat.st_ino, isolation };
+        Ok(Prepared { tree, notices, checkout })
     }
 
     fn create_git_dir(

@@ -43,18 +43,24 @@ impl Who {
     }
 }
 
-/// Looks at the checkout before anything runs that could write to it.
+/// Remembers the checkout before anything runs that could write to it. Where it was looked at as the tree was made, and
+/// no command of the person's has run since, it is not looked at again.
 pub(super) async fn begin(host: &mut Host) -> Result<Option<Before>, HostError> {
     let (env, spec, places) = (host.env().clone(), host.spec().clone(), host.places());
     let Some(who) = Who::of(&spec) else { return Ok(None) };
-    let looked = host
-        .away(move || -> Result<_, Failure> {
-            let before = Git::find(&env)?.before(&places, &spec.repository, &spec.base, env.now());
-            before.map_err(|error| error.into_failure(Stage::Prepare))
-        })
-        .await?;
-    match looked {
-        Ok(checkout) => Ok(Some(Before { who, checkout })),
+    let now = env.now();
+    let seen = match host.checkout.take().filter(|_| spec.setup.is_none()) {
+        Some(seen) => Ok(seen),
+        None => {
+            host.away(move || -> Result<_, Failure> {
+                let seen = Git::find(&env)?.see_checkout(&places, &spec.repository, &spec.base);
+                seen.map_err(|error| error.into_failure(Stage::Prepare))
+            })
+            .await?
+        }
+    };
+    match seen {
+        Ok(seen) => Ok(Some(Before { who, checkout: seen.since(now) })),
         Err(failure) => {
             tracing::info!(%failure, "what changes in the checkout while the job runs will not be known");
             Ok(None)

@@ -135,6 +135,7 @@ async fn prepare(host: &mut Host) -> Result<Result<TreeRecord, Failure>, HostErr
     match prepared {
         Err(failure) => Ok(Err(failure)),
         Ok(prepared) => {
+            host.checkout = prepared.checkout;
             for notice in prepared.notices {
                 host.record(Known::Notice { id: notice.id.to_owned(), text: notice.text })?;
             }

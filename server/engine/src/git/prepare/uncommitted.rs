@@ -14,10 +14,10 @@ use super::notices::Notice;
 use super::undo::remove;
 use crate::causes::with_causes;
 use crate::git::command::Place;
-use crate::git::config::Settings;
+use crate::git::config::{Rules, Settings};
 use crate::git::error::GitError;
-use crate::git::uncommitted::{InCheckout, Submodules, Tracked, copy_index};
-use crate::git::{Git, Places};
+use crate::git::uncommitted::{InCheckout, Submodules, Tracked, Uncommitted, copy_index};
+use crate::git::{CheckoutSeen, Git, Places};
 
 /// How long a person's task may wait for this.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,22 +29,27 @@ const WHY_MAX: usize = 300;
 const EXAMPLES: usize = 3;
 
 impl Git {
-    /// Says that the checkout has uncommitted changes, if it has.
+    /// Says that the checkout has uncommitted changes, if it has; and what it is like, as far as that can be told.
     pub(super) fn notice_uncommitted(
         &self,
         places: &Places,
         repository: &RepositoryRecord,
         settings: &Settings,
-    ) -> Option<Notice> {
+        rules: Rules,
+    ) -> (Option<Notice>, Option<CheckoutSeen>) {
+        let mut seen = None;
         let index = places.directory().join("checkout.index");
         let git_dir = places.git();
         let changed = copy_index(repository, &git_dir, &index).and_then(|()| {
             let place =
                 Place::Private { git_dir: &git_dir, work_tree: Some(&repository.worktree), index: Some(&index) };
-            self.beyond(place, settings, Submodules::Commits)
+            let found = self.uncommitted(place, settings, Submodules::Commits, PATIENCE)?;
+            let like = CheckoutSeen::new(repository, settings.clone(), rules);
+            seen = like.and_then(|like| like.with(repository, &found)).ok();
+            self.beyond(place, found)
         });
         remove(&index);
-        match changed {
+        let notice = match changed {
             Ok(changed) => changed.notice(),
             Err(error) => {
                 let why = headline(&with_causes(&error), WHY_MAX);
@@ -53,11 +58,11 @@ impl Git {
                 );
                 Some(Notice { id: "uncommittedUnknown", text })
             }
-        }
+        };
+        (notice, seen)
     }
 
-    fn beyond(&self, place: Place<'_>, settings: &Settings, submodules: Submodules) -> Result<Changed, GitError> {
-        let mut found = self.uncommitted(place, settings, submodules, PATIENCE)?;
+    fn beyond(&self, place: Place<'_>, mut found: Uncommitted) -> Result<Changed, GitError> {
         // No filter runs here, so an untouched file that has one looks edited when git compares its content.
         let edited = |tracked: &&Tracked| !tracked.staged && tracked.checkout == InCheckout::Modified;
         let paths = found.tracked.iter().filter(edited).map(|tracked| &tracked.path);
