@@ -1,0 +1,350 @@
+//! What happens at moments that nobody hits by chance: between two steps of a job, which a git that waits keeps apart.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use pactify_core::AbsPath;
+use pactify_core::job::event::{AttemptReason, HostRecord, Known};
+use pactify_engine::journal::Journal;
+use pactify_engine::store::Store;
+use pactify_tests::agent::{self, Profile, brief, write};
+use pactify_tests::editor::{Editor, JOB, pid};
+use pactify_tests::outside;
+use pactify_tests::rendezvous;
+use pactify_tests::sandbox::{Repository, Sandbox};
+use rustix::process::{Signal, kill_process};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// A sandbox whose git waits as long as a gate is there.
+struct Stage {
+    sandbox: Sandbox,
+    gate: PathBuf,
+    waits: PathBuf,
+    /// What git was called for, a line each.
+    calls: PathBuf,
+    /// What setup and verification leave.
+    marks: PathBuf,
+}
+
+impl Stage {
+    fn new() -> Result<Self> {
+        let mut sandbox = Sandbox::new()?;
+        let path = sandbox.environment().get(std::ffi::OsStr::new("PATH")).context("no PATH")?.clone();
+        let folder = sandbox.root().join("bin");
+        let [gate, waits, calls, marks] = ["gate", "waits", "calls", "marks"].map(|name| sandbox.root().join(name));
+        fs::create_dir(&folder)?;
+        fs::create_dir(&marks)?;
+        let real = std::env::split_paths(&path).map(|folder| folder.join("git")).find(|git| git.is_file());
+        let (gate_, waits_) = (gate.display(), waits.display());
+        let script = format!(
+            "#!/bin/sh\necho \"$*\" >> '{}'\nif [ -e '{gate_}' ]; then : > '{waits_}'; while [ -e '{gate_}' ]; do /bin/sleep 0.02; done; fi\n\
+             exec '{}' \"$@\"\n",
+            calls.display(),
+            real.context("no git")?.display()
+        );
+        fs::write(folder.join("git"), script)?;
+        fs::set_permissions(folder.join("git"), Permissions::from_mode(0o755))?;
+        let all = std::env::join_paths(std::iter::once(folder).chain(std::env::split_paths(&path)))?;
+        sandbox.set("PATH", all);
+        let stage = Self { sandbox, gate, waits, calls, marks };
+        fs::create_dir_all(stage.config().parent().context("no folder")?)?;
+        let agent = agent::install(
+            &outside::program("scripted-agent")?,
+            &stage.sandbox.root().join("agent"),
+            &Profile::default(),
+        )?;
+        let text = format!(
+            "[harnesses.codex]\nexecutable = {:?}\n[repositories.{:?}]\nsetup = \"touch '{marks}/setup'\"\n\
+             verify = [\"touch '{marks}/verified'\"]\n[limits]\nrunning-jobs = 1\nfree-bytes = 1\n",
+            agent.display().to_string(),
+            stage.sandbox.root().join("repos/one").display().to_string(),
+            marks = stage.marks.display(),
+        );
+        fs::write(stage.config(), text)?;
+        Ok(stage)
+    }
+
+    fn config(&self) -> PathBuf {
+        self.sandbox.config_home().join("pactify/config.toml")
+    }
+
+    fn repository(&self) -> Result<Repository<'_>> {
+        let repository = self.sandbox.repository("one")?;
+        repository.fill()?;
+        Ok(repository)
+    }
+
+    fn close(&self) -> Result<()> {
+        Ok(fs::write(&self.gate, "")?)
+    }
+
+    /// Waits until somebody stands at the gate.
+    fn await_git(&self) -> Result<()> {
+        Ok(rendezvous::appears(&self.waits, SOON)?)
+    }
+
+    fn open(&self) -> Result<()> {
+        Ok(fs::remove_file(&self.gate)?)
+    }
+
+    fn has(&self, mark: &str) -> bool {
+        self.marks.join(mark).exists()
+    }
+
+    /// Holds the only slot for a job, so that the next one queues.
+    fn slot(&self) -> Result<File> {
+        let folder = self.sandbox.pactify_home().join("slots");
+        fs::create_dir_all(&folder)?;
+        fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+        let lock = File::options().create(true).append(true).open(folder.join("0.lock"))?;
+        lock.lock()?;
+        Ok(lock)
+    }
+}
+
+/// The types of a job's events, in order.
+fn types(editor: &mut Editor, job: &str) -> Result<Vec<String>> {
+    let list = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+    let events = list["events"].as_array().context("no events")?.iter();
+    Ok(events.filter_map(|event| event["event"]["type"].as_str().map(str::to_owned)).collect())
+}
+
+#[test]
+fn a_cancel_before_the_setup_starts_nothing() -> Result<()> {
+    let stage = Stage::new()?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let slot = stage.slot()?;
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
+    stage.close()?;
+    drop(slot);
+    stage.await_git()?;
+    assert_eq!(editor.status(&job)?["state"], "preparing");
+    editor.run("cancel", &json!({"jobId": job}))?;
+    editor.event(&job, "cancelRequested")?;
+    stage.open()?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["outcome"], &status["error"]), (&json!("cancelled"), &Value::Null), "{status:#}");
+    ensure!(!stage.has("setup"), "the setup ran");
+    let types = types(&mut editor, &job)?;
+    for never in ["commandStarted", "launched", "captured"] {
+        ensure!(!types.iter().any(|kind| kind == never), "{never}: {types:?}");
+    }
+    editor.run("discard", &json!({"jobId": job}))?;
+    assert_eq!(repository.git(&["for-each-ref", "refs/pactify"])?, "");
+    Ok(())
+}
+
+#[test]
+fn a_cancel_before_the_verification_keeps_the_result_and_verifies_nothing() -> Result<()> {
+    let stage = Stage::new()?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    // The capture of what the agent leaves meets the gate.
+    let close = format!(": > '{}'", stage.gate.display());
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "Done."}, {"run": close}])), &json!({}))?;
+    stage.await_git()?;
+    ensure!(types(&mut editor, &job)?.iter().any(|kind| kind == "harnessExited"), "the agent is done");
+    editor.run("cancel", &json!({"jobId": job}))?;
+    editor.event(&job, "cancelRequested")?;
+    stage.open()?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("cancelled"), &json!(1)), "{status:#}");
+    ensure!(stage.has("setup") && !stage.has("verified"), "it was verified");
+    ensure!(!types(&mut editor, &job)?.iter().any(|kind| kind == "verificationStarted"));
+    editor.apply(&job)?;
+    assert_eq!(repository.read("a.txt")?, "a\n");
+    Ok(())
+}
+
+#[test]
+fn a_configuration_that_breaks_before_a_turn_begins_fails_that_turn_and_loses_nothing() -> Result<()> {
+    let stage = Stage::new()?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let good = fs::read_to_string(stage.config())?;
+    let bad = format!("{good}\n[limits]\nrunning-jobs = \"hunter2\"\n");
+    let task = brief(&json!([write("a.txt", "a\n"), {"say": "Done."}]));
+
+    // Between the command's own look at it and the host's.
+    stage.close()?;
+    let job = std::thread::scope(|scope| {
+        let editor = &mut editor;
+        let delegated = scope.spawn(|| editor.delegate(&task, &json!({})));
+        let broken = stage.await_git().and_then(|()| Ok(fs::write(stage.config(), &bad)?));
+        stage.open()?;
+        broken?;
+        delegated.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["outcome"], &status["error"]["code"]), (&json!("failed"), &json!("invalidConfig")));
+    let named = status["error"].to_string();
+    ensure!(named.contains("config.toml") && !named.contains("hunter2"), "{named}");
+    ensure!(!stage.has("setup") && !types(&mut editor, &job)?.iter().any(|kind| kind == "launched"), "something ran");
+
+    fs::write(stage.config(), &good)?;
+    let again = editor.run("retry", &json!({"jobId": job}))?["jobId"].as_str().context("no id")?.to_owned();
+    assert_eq!(editor.until(&again, "finished")?["outcome"], "succeeded");
+
+    // A further turn: what the first one made stays, and can be taken or gone on with.
+    fs::write(stage.config(), &bad)?;
+    let more = brief(&json!([write("b.txt", "b\n"), {"say": "And b."}]));
+    editor.run("resume", &json!({"jobId": again, "message": more}))?;
+    let status = editor.until(&again, "finished")?;
+    assert_eq!((&status["attempt"], &status["error"]["code"]), (&json!(2), &json!("invalidConfig")), "{status:#}");
+    assert_eq!(status["changes"]["files"], 1, "{status:#}");
+    fs::write(stage.config(), &good)?;
+    editor.run("resume", &json!({"jobId": again, "message": more}))?;
+    let status = editor.until(&again, "finished")?;
+    assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(2)), "{status:#}");
+    editor.apply(&again)?;
+    assert_eq!((repository.read("a.txt")?, repository.read("b.txt")?), ("a\n".into(), "b\n".into()));
+    Ok(())
+}
+
+/// A job whose host was killed while its agent hung, with half of its work done.
+fn lose(stage: &Stage, editor: &mut Editor) -> Result<String> {
+    let job = editor.delegate(&brief(&json!([write("half.txt", "half\n"), {"say": "here"}, "hang"])), &json!({}))?;
+    editor.event(&job, "message")?;
+    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    kill_process(host, Signal::KILL)?;
+    ensure!(rendezvous::ends(host, Duration::from_secs(10))?);
+    ensure!(stage.has("setup"));
+    Ok(job)
+}
+
+fn recoveries(editor: &mut Editor, job: &str) -> Result<usize> {
+    let list = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+    let events = list["events"].as_array().context("no events")?.iter();
+    Ok(events.filter(|event| event["event"]["reason"] == "recovery").count())
+}
+
+#[test]
+fn a_recovery_that_dies_is_followed_by_one_that_does_the_same() -> Result<()> {
+    let stage = Stage::new()?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let job = lose(&stage, &mut editor)?;
+    // What a recovery leaves that dies as soon as it began: its own host is no process that there is.
+    let store = Store::open(&AbsPath::new(stage.sandbox.pactify_home())?)?;
+    let mut journal = Journal::open(store.job(&job.parse()?)?.lock(Duration::from_secs(10))?)?;
+    let (state, began) = (journal.state().clone(), journal.state().attempt.clone().context("no attempt")?);
+    let mut process = began.host.process.clone();
+    process.start_time += 1;
+    let host = HostRecord { process, version: began.host.version };
+    let at = state.started_at.context("not started")?;
+    journal.append(at, state.next_attempt(), Known::AttemptStarted { reason: AttemptReason::Recovery, host })?;
+    drop(journal);
+    assert_eq!(editor.status(&job)?["state"], "lost");
+
+    let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
+    editor.run("cancel", &json!({"jobId": job}))?;
+    ensure!(rendezvous::ends(agent, Duration::from_secs(10))?, "its processes are swept");
+    let status = editor.status(&job)?;
+    assert_eq!((&status["attempt"], &status["error"]["code"]), (&json!(3), &json!("hostLost")), "{status:#}");
+    editor.apply(&job)?;
+    assert_eq!(repository.read("half.txt")?, "half\n");
+    Ok(())
+}
+
+#[test]
+fn a_job_that_was_recovered_is_recovered_once() -> Result<()> {
+    let stage = Stage::new()?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let job = lose(&stage, &mut editor)?;
+    let cancel = || stage.sandbox.start("pactify", &["sub", "cancel", &job], b"");
+    for ended in [cancel()?, cancel()?, cancel()?].map(|running| running.wait(JOB)) {
+        ended?.success()?;
+    }
+    let status = editor.until(&job, "finished")?;
+    assert_eq!((&status["attempt"], &status["error"]["code"]), (&json!(2), &json!("hostLost")), "{status:#}");
+
+    // Who saw it lost, and gets its lock only now, starts a host for it all the same.
+    let folder = stage.sandbox.pactify_home().join("jobs").join(&job);
+    let journal = fs::read(folder.join("events.jsonl"))?;
+    let lock = File::options().append(true).read(true).open(folder.join("lock"))?;
+    lock.lock()?;
+    let mut host = stage.sandbox.command(outside::program("pactify-lsp")?);
+    let ended = host.args(["__host", "recover", &job]).stdin(Stdio::from(lock)).output()?;
+    drop(host);
+    ensure!(ended.status.success(), "{ended:?}");
+    assert_eq!(fs::read(folder.join("events.jsonl"))?, journal, "nothing is added");
+    assert_eq!(recoveries(&mut editor, &job)?, 1);
+    editor.apply(&job)?;
+    assert_eq!(repository.read("half.txt")?, "half\n");
+    Ok(())
+}
+
+#[test]
+fn what_a_job_is_held_against_is_on_the_disk_before_it_runs() -> Result<()> {
+    let stage = Stage::new()?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    // The agent's first act is to look.
+    let seen = stage.sandbox.root().join("seen");
+    let jobs = stage.sandbox.pactify_home().join("jobs");
+    let look =
+        format!("mkdir '{0}' && cp -r '{1}'/*/shared '{1}'/*/events.jsonl '{0}'", seen.display(), jobs.display());
+    for more in [json!({"access": "readOnly", "inPlace": true}), json!({})] {
+        let steps = brief(&json!(["ignoreSandbox", {"run": look}, {"say": "looked"}]));
+        let job = editor.delegate(&steps, &more)?;
+        editor.until(&job, "finished")?;
+        let journal = fs::read_to_string(seen.join("events.jsonl"))?;
+        let mut kinds = vec![("outsideRecorded", "1.before")];
+        if more["inPlace"] == true {
+            kinds.push(("checkoutGuarded", "1.checkout"));
+        }
+        for (kind, file) in kinds {
+            let is_it = |event: &Value| event["type"] == kind;
+            let mut lines = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let event = lines.find_map(|line| [line.clone(), line["event"].clone()].into_iter().find(is_it));
+            let digest = event.with_context(|| format!("no {kind} in {journal}"))?["digest"].clone();
+            let kept = fs::read(seen.join("shared").join(file)).context(file)?;
+            let found: String = Sha256::digest(&kept).iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(digest, found, "{kind}");
+        }
+        fs::remove_dir_all(&seen)?;
+        let mut prune = stage.sandbox.command(outside::program("pactify")?);
+        prune.args(["sub", "discard", &job, "--yes"]);
+        ensure!(prune.output()?.status.success());
+    }
+    Ok(())
+}
+
+/// How often git compares a checkout with its HEAD is what a person waits for in a large one.
+#[test]
+fn the_checkout_is_compared_once_before_a_job_and_once_after_it() -> Result<()> {
+    let stage = Stage::new()?;
+    let without_setup = fs::read_to_string(stage.config())?.replace("setup = ", "# setup = ");
+    fs::write(stage.config(), without_setup)?;
+    let repository = stage.repository()?;
+    repository.make_dirty()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    // Its verification is what is not confined.
+    let edit = format!("echo mine > '{}'", repository.path().join("by-the-verification").display());
+    let config = fs::read_to_string(stage.config())?;
+    let verify = config.lines().find(|line| line.starts_with("verify")).context("no verification")?;
+    fs::write(stage.config(), config.replace(verify, &format!("verify = [{edit:?}]")))?;
+    fs::remove_file(&stage.calls)?;
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "Done."}])), &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+    assert_eq!(status["outcome"], "succeeded", "{status:#}");
+    let calls = fs::read_to_string(&stage.calls)?;
+    let compared = calls.lines().filter(|call| call.split(' ').any(|word| word == "status")).count();
+    assert_eq!(compared, 2, "{calls}");
+    let notices = status["notices"].to_string();
+    ensure!(notices.contains("with uncommitted changes"), "{notices}");
+    ensure!(
+        notices.contains("1 file of your checkout changed") && notices.contains("by-the-verification"),
+        "{notices}"
+    );
+    Ok(())
+}
