@@ -92,7 +92,7 @@ impl<'a> Terminal<'a> {
                 return Ok(());
             }
             if Instant::now() >= deadline {
-                bail!("the screen shows not {what}:\n{screen}");
+                bail!("the screen should show {what}:\n{screen}");
             }
             #[expect(clippy::disallowed_methods, reason = "a screen says nothing of itself: it is looked at")]
             std::thread::sleep(LOOK);

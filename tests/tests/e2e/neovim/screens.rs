@@ -72,7 +72,8 @@ impl<'a> Person<'a> {
             "-c",
             if is_light { "set bg=light" } else { "set bg=dark" },
             "-c",
-            "set tgc nu ls=3 noshowcmd",
+            // On a busy machine the two keys of a mapping may come more than a second apart.
+            "set tgc nu ls=3 noshowcmd notimeout",
         ]);
         nvim.args(["-c", "let &stl = \" %t %m%= %{%v:lua.require'pactify'.statusline()%} \"", "greet.py"]);
         let terminal = Terminal::start(sandbox, "terminal", &nvim, SIZE)?;
