@@ -13,6 +13,7 @@ use pactify_core::job::state::Phase;
 use pactify_core::{Failure, FailureCode};
 
 use super::drive::{Driven, LEFTOVERS, drive};
+use super::error::{Concluded as _, Stop};
 use super::turn::{self, Turn, Workplace};
 use super::{Host, HostError, guard, leftovers, logins, meanwhile, private, residue, setup, slots, verify, watch};
 use crate::causes::with_causes;
@@ -73,7 +74,7 @@ pub(super) async fn run(host: &mut Host, turn: Turn) -> Result<(), HostError> {
     let work = match host.unconfigured.clone() {
         _ if host.cancelled() => Work::not_begun(),
         Some(failure) => Work::failed(failure),
-        None => work(host, &turn).await?,
+        None => work(host, &turn).await.concluded()?.unwrap_or_else(Work::failed),
     };
     drop(slot);
     end(host, work)
@@ -95,7 +96,7 @@ pub(super) async fn recover(host: &mut Host) -> Result<(), HostError> {
     let dead = host.away(move || processes.sweep(LEFTOVERS)).await?;
     let mut work = Work::not_begun();
     let lost = why_recovered(&left, why);
-    match swept(host, dead)? {
+    match swept(host, dead).concluded()? {
         Err(failure) => work.failure = Some(failure),
         Ok(dead) => {
             let dead = logins::end(host, dead).await?;
@@ -170,26 +171,21 @@ impl Left {
     }
 }
 
-async fn work(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
+async fn work(host: &mut Host, turn: &Turn) -> Result<Work, Stop> {
     match host.spec().place {
         Place::Tree => in_tree(host, turn).await,
         Place::Checkout => in_checkout(host, turn).await,
     }
 }
 
-async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
-    let tree = match turn::tree(host, turn).await? {
-        Ok(tree) => tree,
-        Err(failure) => return Ok(Work::failed(failure)),
-    };
+async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, Stop> {
+    let tree = turn::tree(host, turn).await?;
     if host.cancelled() {
         return Ok(Work::not_begun());
     }
-    if let Err(failure) = watch::begin(host).await? {
-        return Ok(Work::failed(failure));
-    }
+    watch::begin(host).await?;
     if let Turn::First = turn
-        && let Err(failure) = setup::run(host, &tree).await?
+        && let Err(failure) = setup::run(host, &tree).await.concluded()?
     {
         // Many a setup writes to the person's configuration (bug report 15).
         watch::end(host).await?;
@@ -199,7 +195,7 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
         watch::end(host).await?;
         return Ok(Work::not_begun());
     }
-    let before = match guard::look(host, &tree).await? {
+    let before = match guard::look(host, &tree).await.concluded()? {
         Ok(before) => before,
         Err(failure) => {
             watch::end(host).await?;
@@ -207,7 +203,7 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
         }
     };
     let checkout = meanwhile::begin(host).await?;
-    let running = match turn::start(host, turn, &Workplace::Tree(tree.clone())).await? {
+    let running = match turn::start(host, turn, &Workplace::Tree(tree.clone())).await.concluded()? {
         Ok(Some(running)) => running,
         // The setup command ran all the same.
         Ok(None) => return not_started(host, Work::not_begun()).await,
@@ -215,7 +211,7 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
     };
     let Driven { conclusion, deadline, failure, dead } = drive(host, running).await;
     let mut work = Work { deadline, failure, ..Work::of(conclusion) };
-    match swept(host, dead)? {
+    match swept(host, dead).concluded()? {
         Ok(dead) => {
             let dead = logins::end(host, dead).await?;
             capture(host, dead, tree.clone(), &mut work).await?;
@@ -234,46 +230,40 @@ async fn in_tree(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
 }
 
 /// What is left to do where no harness was started: a check before the launch may have run.
-async fn not_started(host: &mut Host, work: Work) -> Result<Work, HostError> {
-    if let Err(survived) = logins::abandon(host).await? {
-        return Ok(Work::failed(survived));
-    }
+async fn not_started(host: &mut Host, work: Work) -> Result<Work, Stop> {
+    logins::abandon(host).await?;
     watch::end(host).await?;
     Ok(work)
 }
 
 /// A read-only job that looks around in the person's checkout. Nothing is made there, captured from there, or removed
 /// there.
-async fn in_checkout(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
-    if let Err(failure) = turn::without_tree(host).await? {
-        return Ok(Work::failed(failure));
-    }
-    if let Err(failure) = watch::begin(host).await? {
-        return Ok(Work::failed(failure));
-    }
-    let checkout = match guard::begin(host).await? {
+async fn in_checkout(host: &mut Host, turn: &Turn) -> Result<Work, Stop> {
+    turn::without_tree(host).await?;
+    watch::begin(host).await?;
+    let checkout = match guard::begin(host).await.concluded()? {
         Ok(checkout) => checkout,
         Err(failure) => {
             watch::end(host).await?;
             return Ok(Work::failed(failure));
         }
     };
-    let (mut work, dead) = match turn::start(host, turn, &Workplace::Checkout(checkout)).await? {
+    let (mut work, dead) = match turn::start(host, turn, &Workplace::Checkout(checkout)).await.concluded()? {
         // A check before the launch may have run.
-        Ok(None) => match logins::abandon(host).await? {
-            Ok(()) => (Work::not_begun(), None),
-            Err(survived) => return Ok(Work::failed(survived)),
-        },
-        Err(failure) => match logins::abandon(host).await? {
-            Ok(()) => (Work::failed(failure), None),
-            Err(survived) => return Ok(Work::failed(survived)),
-        },
+        Ok(None) => {
+            logins::abandon(host).await?;
+            (Work::not_begun(), None)
+        }
+        Err(failure) => {
+            logins::abandon(host).await?;
+            (Work::failed(failure), None)
+        }
         Ok(Some(running)) => {
             let Driven { conclusion, deadline, failure, dead } = drive(host, running).await;
             (Work { deadline, failure, ..Work::of(conclusion) }, Some(dead))
         }
     };
-    match dead.map(|dead| swept(host, dead)).transpose()? {
+    match dead.map(|dead| swept(host, dead).concluded()).transpose()? {
         Some(Err(failure)) => work.failure = Some(failure),
         Some(Ok(dead)) => {
             logins::end(host, dead).await?;
@@ -287,7 +277,7 @@ async fn in_checkout(host: &mut Host, turn: &Turn) -> Result<Work, HostError> {
 /// Compares what a job in the checkout shares with the person: all of it.
 async fn compare(host: &mut Host, work: &mut Work) -> Result<(), HostError> {
     watch::end(host).await?;
-    match guard::end(host).await? {
+    match guard::end(host).await.concluded()? {
         Ok(()) => work.changes = Some(0),
         Err(violation) => work.violation = Some(violation),
     }
@@ -299,7 +289,7 @@ async fn verify(host: &mut Host, tree: &TreeRecord, work: &mut Work) -> Result<(
     if host.spec().access != Access::Write || conclude(work.observed(host)).0 != Outcome::Succeeded {
         return Ok(());
     }
-    match verify::run(host, tree).await? {
+    match verify::run(host, tree).await.concluded()? {
         Ok(()) => {}
         Err(failure) if failure.code == FailureCode::VerificationFailed => work.verification = Some(failure),
         Err(failure) => work.failure = Some(failure),
@@ -308,14 +298,11 @@ async fn verify(host: &mut Host, tree: &TreeRecord, work: &mut Work) -> Result<(
 }
 
 /// Records what a sweep came to.
-pub(super) fn swept(
-    host: &mut Host,
-    dead: Result<VerifiedDead, NotDead>,
-) -> Result<Result<VerifiedDead, Failure>, HostError> {
+pub(super) fn swept(host: &mut Host, dead: Result<VerifiedDead, NotDead>) -> Result<VerifiedDead, Stop> {
     match dead {
         Ok(dead) => {
             host.record(Known::Swept { killed: count(dead.ended()), survivors: Vec::new() })?;
-            Ok(Ok(dead))
+            Ok(dead)
         }
         Err(error) => {
             match &error {
@@ -326,11 +313,9 @@ pub(super) fn swept(
                 // Nobody can be named, and that nobody is left was not shown: a record without survivors would say it.
                 NotDead::Restless { .. } | NotDead::HostAlive { .. } | NotDead::Table(_) => {}
             }
-            Ok(Err(Failure::new(
-                FailureCode::ProcessesSurvived,
-                with_causes(&error),
-                "end these processes yourself, then run `pactify sub cancel` on the job: its tree is captured then",
-            )))
+            let next =
+                "end these processes yourself, then run `pactify sub cancel` on the job: its tree is captured then";
+            Err(Failure::new(FailureCode::ProcessesSurvived, with_causes(&error), next).into())
         }
     }
 }

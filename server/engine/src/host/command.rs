@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::attempt::swept;
 use super::deadlines::Deadlines;
 use super::drive::{DRAIN, ENDING, Event, LEFTOVERS, exit_record, pump};
+use super::error::Stop;
 use super::lines::{Lines, Piece};
 use super::{Host, HostError};
 use crate::causes::with_causes;
@@ -95,41 +96,29 @@ struct Said {
 
 /// Runs it at the top of the tree, with its start, its output and its end recorded. Returns once nothing of it runs any
 /// more.
-pub(super) async fn run(
-    host: &mut Host,
-    command: &Command,
-    tree: &TreeRecord,
-) -> Result<Result<Done, Failure>, HostError> {
+pub(super) async fn run(host: &mut Host, command: &Command, tree: &TreeRecord) -> Result<Done, Stop> {
     if host.cancelled() {
         // While something of ours ran: nobody would hear of it again.
-        return Ok(Ok(Done { end: End::Cancelled, tail: String::new() }));
+        return Ok(Done { end: End::Cancelled, tail: String::new() });
     }
     host.record(Known::CommandStarted { item: command.item.clone(), command: command.text.clone() })?;
     let mut said = Said::default();
-    let end = match execute(host, command, tree, &mut said).await? {
-        Ok(end) => end,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let end = execute(host, command, tree, &mut said).await?;
     let done = Done { end, tail: said.tail };
     let (item, tail) = (command.item.clone(), done.tail.clone());
     host.record(Known::CommandEnded { item, exit_code: done.exit_code(), tail })?;
-    Ok(Ok(done))
+    Ok(done)
 }
 
 /// Starts it and stays with it until nothing of it runs any more.
-async fn execute(
-    host: &mut Host,
-    command: &Command,
-    tree: &TreeRecord,
-    said: &mut Said,
-) -> Result<Result<End, Failure>, HostError> {
+async fn execute(host: &mut Host, command: &Command, tree: &TreeRecord, said: &mut Said) -> Result<End, Stop> {
     let shell = AbsPath::new("/bin/sh").map_err(|error| HostError::SetUp(io::Error::other(error)))?;
     let invocation = Invocation::new(shell, tree.path.clone(), environment(host)).args(["-c", &command.text]);
     let (mut child, pipes) = match invocation.start() {
         Ok(started) => started,
         Err(error) => {
             let next = "see that /bin/sh runs, then retry";
-            return Ok(Err(Failure::new(command.failure, with_causes(&error), next)));
+            return Err(Failure::new(command.failure, with_causes(&error), next).into());
         }
     };
     let leader = child.identity().clone();
@@ -141,7 +130,7 @@ async fn execute(
         let _ = events.send(Event::Exited(child.wait().await)).await;
     });
     let heard = hear(host, command, said).await;
-    let ended = sweep(host, command, leader, &heard).await?;
+    let ended = sweep(host, command, leader, &heard).await;
     // What they still have to tell would be taken for another's.
     for mut task in [waiter, stdout, stderr] {
         if tokio::time::timeout(DRAIN, &mut task).await.is_err() {
@@ -149,10 +138,8 @@ async fn execute(
         }
     }
     host.forget_the_ended();
-    if let Err(failure) = ended {
-        return Ok(Err(failure));
-    }
-    heard.map(Ok)
+    ended?;
+    Ok(heard?)
 }
 
 /// Listens until it has ended and was heard out, its time is over, or a person wants the end.
@@ -247,17 +234,17 @@ async fn sweep(
     command: &Command,
     leader: ProcessIdentity,
     heard: &Result<End, HostError>,
-) -> Result<Result<(), Failure>, HostError> {
+) -> Result<(), Stop> {
     let patience = if matches!(heard, Ok(End::Exited(_))) { LEFTOVERS } else { ENDING };
     let tree = JobTree::below_this_host(Marker::of(host.job()), Some(leader));
     match host.away(move || tree.sweep(patience)).await? {
-        Err(alive) => swept(host, Err(alive)).map(|swept| swept.map(drop)),
+        Err(alive) => swept(host, Err(alive)).map(drop),
         Ok(dead) if matches!(heard, Ok(End::Exited(_))) && !dead.ended().is_empty() => {
             let text = format!("processes that the {} left behind were ended: {}", command.name, dead.ended().len());
             host.record(Known::Notice { id: format!("{}Leftovers", command.item), text })?;
-            Ok(Ok(()))
+            Ok(())
         }
-        Ok(_) => Ok(Ok(())),
+        Ok(_) => Ok(()),
     }
 }
 

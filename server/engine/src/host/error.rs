@@ -1,4 +1,5 @@
-//! Why a host ends without ending its attempt. Whatever else goes wrong is part of the job's outcome.
+//! Why a host ends without ending its attempt ([`HostError`]). Whatever else goes wrong is part of the job's outcome, and
+//! ends the step in which it comes up ([`Stop`]).
 
 use std::ffi::OsString;
 use std::io;
@@ -44,6 +45,43 @@ pub(crate) enum HostError {
     Message(#[source] BriefError),
     #[error("{0:?} is not a host's command line")]
     Arguments(Vec<OsString>),
+}
+
+/// Why a step of an attempt does not come to its end.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// What is wrong becomes part of the job's outcome.
+    Failed(Failure),
+    /// The host ends.
+    Host(HostError),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<HostError> for Stop {
+    fn from(error: HostError) -> Self {
+        Self::Host(error)
+    }
+}
+
+/// What a step came to, for whoever has more to do in either case.
+pub(super) trait Concluded<T> {
+    /// The failure apart from what ends the host.
+    fn concluded(self) -> Result<Result<T, Failure>, HostError>;
+}
+
+impl<T> Concluded<T> for Result<T, Stop> {
+    fn concluded(self) -> Result<Result<T, Failure>, HostError> {
+        match self {
+            Ok(value) => Ok(Ok(value)),
+            Err(Stop::Failed(failure)) => Ok(Err(failure)),
+            Err(Stop::Host(error)) => Err(error),
+        }
+    }
 }
 
 impl HostError {

@@ -11,13 +11,14 @@ use pactify_core::job::event::{CheckoutRecord, Known, TreeRecord};
 use pactify_core::job::outcome;
 use pactify_core::{AttemptNo, Failure, FailureCode};
 
+use super::error::Stop;
 use super::{Host, HostError};
 use crate::causes::with_causes;
 use crate::fingerprint::{Baseline, Checkout, Comparison, DIRECTORY, FingerprintError};
 use crate::process::ProcessIdentity;
 
 /// Looks at the checkout, and remembers.
-pub(super) async fn begin(host: &mut Host) -> Result<Result<CheckoutRecord, Failure>, HostError> {
+pub(super) async fn begin(host: &mut Host) -> Result<CheckoutRecord, Stop> {
     let (env, spec, job, attempt) = (host.env().clone(), host.spec().clone(), host.dir().clone(), host.attempt);
     let jobs = host.store.jobs();
     let begun = host
@@ -33,24 +34,21 @@ pub(super) async fn begin(host: &mut Host) -> Result<Result<CheckoutRecord, Fail
             Ok((checkout, digest))
         })
         .await?;
-    match begun {
-        Err(failure) => Ok(Err(failure)),
-        Ok((checkout, digest)) => {
-            let record = checkout.record().clone();
-            host.record(Known::CheckoutGuarded { checkout: record.clone(), digest })?;
-            host.guarded = Some(checkout);
-            Ok(Ok(record))
-        }
-    }
+    let (checkout, digest) = begun?;
+    let record = checkout.record().clone();
+    host.record(Known::CheckoutGuarded { checkout: record.clone(), digest })?;
+    host.guarded = Some(checkout);
+    Ok(record)
 }
 
 /// Looks again. What is not as it was is the failure. Nothing of the job may run any more, and what it shares with the
 /// person must have been compared before ([`super::watch`]).
-pub(super) async fn end(host: &mut Host) -> Result<Result<(), Failure>, HostError> {
+pub(super) async fn end(host: &mut Host) -> Result<(), Stop> {
     let remembered = host.guarded.take();
     let Some(guarded) = host.state().guarded.clone() else {
         // Where a host compared and died before it could conclude, what it found is the conclusion.
-        return Ok(outcome::checkout_as_recorded(&host.state().checkout_changes, host.state().checkout_changes_more));
+        let state = host.state();
+        return Ok(outcome::checkout_as_recorded(&state.checkout_changes, state.checkout_changes_more)?);
     };
     let of = guarded.of;
     host.compared = Some(of);
@@ -63,7 +61,7 @@ pub(super) async fn end(host: &mut Host) -> Result<Result<(), Failure>, HostErro
                 changed: vec![format!("{}{why}", outcome::NOT_COMPARED)],
                 more: 0,
             })?;
-            return Ok(Err(outcome::checkout_unknown(&why)));
+            return Err(outcome::checkout_unknown(&why).into());
         }
     };
     let Comparison { mut changed, more, .. } = compared;
@@ -74,21 +72,22 @@ pub(super) async fn end(host: &mut Host) -> Result<Result<(), Failure>, HostErro
         changed.extend(seen.changes.iter().map(|change| format!("git directory: {} {}", change.place, change.what)));
     }
     host.record(Known::CheckoutCompared { of, changed: changed.clone(), more: unnamed })?;
-    Ok(outcome::checkout_as_recorded(&changed, unnamed))
+    Ok(outcome::checkout_as_recorded(&changed, unnamed)?)
 }
 
 /// Looks at the tree of a read-only job before it is launched: a change set leaves out what is ignored, too large,
 /// unreadable or a repository of its own. Of a write job there is nothing to remember.
-pub(super) async fn look(host: &mut Host, tree: &TreeRecord) -> Result<Result<Option<Baseline>, Failure>, HostError> {
+pub(super) async fn look(host: &mut Host, tree: &TreeRecord) -> Result<Option<Baseline>, Stop> {
     if host.spec().access == Access::Write {
-        return Ok(Ok(None));
+        return Ok(None);
     }
     let (env, path) = (host.env().clone(), tree.path.clone());
     let looked = host.away(move || Baseline::take(&env, &path)).await?;
-    Ok(looked.map(Some).map_err(|error| {
+    let taken = looked.map_err(|error| {
         let message = format!("the job's tree cannot be guarded: {}", with_causes(&error));
         Failure::new(FailureCode::LaunchFailed, message, "see what its setup left there, then retry the job")
-    }))
+    });
+    Ok(Some(taken?))
 }
 
 /// Looks at it again, when nothing of the job runs any more: what is not as it was, if anything.

@@ -8,44 +8,32 @@ use pactify_core::job::event::Known;
 
 use super::attempt::swept;
 use super::drive::LEFTOVERS;
+use super::error::Stop;
 use super::{Host, HostError};
 use crate::causes::with_causes;
 use crate::logins::{Logins, Told};
 use crate::process::{JobTree, Marker, VerifiedDead};
 
 /// Remembers them; from here on what is in them is recorded nowhere.
-pub(super) async fn begin(
-    host: &mut Host,
-    harness: &Arc<dyn Harness>,
-    launch: &Launch,
-) -> Result<Result<(), Failure>, HostError> {
+pub(super) async fn begin(host: &mut Host, harness: &Arc<dyn Harness>, launch: &Launch) -> Result<(), Stop> {
     // The record of a use, and the home, are about to be overwritten.
-    if let Err(failure) = settle_late(host).await? {
-        return Ok(Err(failure));
-    }
+    settle_late(host).await?;
     if launch.links.is_empty() {
-        return Ok(Ok(()));
+        return Ok(());
     }
     host.uses_logins = true;
     let (store, job, home) = (host.store.clone(), host.job().clone(), host.dir().home());
     let (harness, links) = (harness.clone(), launch.links.clone());
     let begun = host.away(move || Logins::open(&store)?.begin(&job, &home, &*harness, &links)).await?;
-    match begun {
-        Err(error) => Ok(Err(error.into())),
-        Ok(secrets) => {
-            host.keep_secret(secrets);
-            Ok(Ok(()))
-        }
-    }
+    host.keep_secret(begun.map_err(Failure::from)?);
+    Ok(())
 }
 
 /// Looks at those that an earlier turn left unsettled.
-async fn settle_late(host: &mut Host) -> Result<Result<(), Failure>, HostError> {
+async fn settle_late(host: &mut Host) -> Result<(), Stop> {
     let (store, job, home, at) = (host.store.clone(), host.job().clone(), host.dir().home(), host.env().now());
-    match host.away(move || Logins::open(&store)?.settle_late(&job, &home, at)).await? {
-        Err(error) => Ok(Err(error.into())),
-        Ok(told) => tell(host, told).map(Ok),
-    }
+    let told = host.away(move || Logins::open(&store)?.settle_late(&job, &home, at)).await?;
+    Ok(tell(host, told.map_err(Failure::from)?)?)
 }
 
 fn tell(host: &mut Host, told: Vec<Told>) -> Result<(), HostError> {
@@ -73,13 +61,13 @@ pub(super) async fn end(host: &mut Host, dead: VerifiedDead) -> Result<VerifiedD
 
 /// The same for a harness that was not started after all: its checks may have been. What outlives them is a failure of
 /// the job like what outlives a harness.
-pub(super) async fn abandon(host: &mut Host) -> Result<Result<(), Failure>, HostError> {
+pub(super) async fn abandon(host: &mut Host) -> Result<(), Stop> {
     if !host.uses_logins {
-        return Ok(Ok(()));
+        return Ok(());
     }
     let tree = JobTree::below_this_host(Marker::of(host.job()), None);
     match host.away(move || tree.sweep(LEFTOVERS)).await? {
-        Ok(dead) => end(host, dead).await.map(|_| Ok(())),
-        Err(alive) => swept(host, Err(alive)).map(|swept| swept.map(drop)),
+        Ok(dead) => end(host, dead).await.map(drop).map_err(Stop::from),
+        Err(alive) => swept(host, Err(alive)).map(drop),
     }
 }

@@ -14,6 +14,7 @@ use pactify_core::job::outcome::over_limit;
 use pactify_core::{AbsPath, Failure, FailureCode, display};
 
 use super::drive::{LEFTOVERS, Running};
+use super::error::Stop;
 use super::launch::LaunchError;
 use super::{Host, HostError, launch, logins, private, residue, space};
 use crate::causes::with_causes;
@@ -53,33 +54,32 @@ impl Workplace {
 }
 
 /// Room, and the directories of a job that has no tree.
-pub(super) async fn without_tree(host: &mut Host) -> Result<Result<(), Failure>, HostError> {
+pub(super) async fn without_tree(host: &mut Host) -> Result<(), Stop> {
     let (home, job, free) = (host.home(), host.dir().clone(), host.settings().free_bytes);
-    host.away(move || -> Result<_, Failure> {
-        space::require(job.path(), free)?;
-        job.dir().ensure_dir("home")?;
-        Trash::open(&home)?.take(&job.tmp())?;
-        job.dir().create_dir("tmp")?;
-        Ok(())
-    })
-    .await
+    let made = host
+        .away(move || -> Result<_, Failure> {
+            space::require(job.path(), free)?;
+            job.dir().ensure_dir("home")?;
+            Trash::open(&home)?.take(&job.tmp())?;
+            job.dir().create_dir("tmp")?;
+            Ok(())
+        })
+        .await?;
+    Ok(made?)
 }
 
 /// The tree of this turn.
-pub(super) async fn tree(host: &mut Host, turn: &Turn) -> Result<Result<TreeRecord, Failure>, HostError> {
+pub(super) async fn tree(host: &mut Host, turn: &Turn) -> Result<TreeRecord, Stop> {
     match (turn, host.state().tree.clone()) {
         (Turn::First, _) => prepare(host).await,
         (Turn::Further(_), Some(tree)) => {
-            let tree = match take_up(host, tree).await? {
-                Ok(tree) => tree,
-                Err(failure) => return Ok(Err(failure)),
-            };
+            take_up(host, &tree).await?;
             residue::clear(host, &tree).await?;
-            Ok(Ok(tree))
+            Ok(tree)
         }
         (Turn::Further(_), None) => {
             let next = "retry the job to have it done from the beginning";
-            Ok(Err(Failure::new(FailureCode::WrongState, "the job's tree is gone", next)))
+            Err(Failure::new(FailureCode::WrongState, "the job's tree is gone", next).into())
         }
     }
 }
@@ -106,19 +106,21 @@ pub(super) async fn unmake(host: &mut Host) -> Result<(), HostError> {
 
 /// Makes ready a tree that an earlier turn worked in. What stands at its place may be anything by now: a link to the
 /// person's checkout must not become the place where a harness may write.
-async fn take_up(host: &mut Host, tree: TreeRecord) -> Result<Result<TreeRecord, Failure>, HostError> {
-    let (home, job, free) = (host.home(), host.dir().clone(), host.settings().free_bytes);
-    host.away(move || -> Result<_, Failure> {
-        space::require(job.path(), free)?;
-        capture::open_recorded(&tree).map_err(|error| error.into_failure(Stage::Prepare))?;
-        Trash::open(&home)?.take(&job.tmp())?;
-        job.dir().create_dir("tmp")?;
-        Ok(tree)
-    })
-    .await
+async fn take_up(host: &mut Host, tree: &TreeRecord) -> Result<(), Stop> {
+    let (home, job, free, tree) = (host.home(), host.dir().clone(), host.settings().free_bytes, tree.clone());
+    let taken = host
+        .away(move || -> Result<_, Failure> {
+            space::require(job.path(), free)?;
+            capture::open_recorded(&tree).map_err(|error| error.into_failure(Stage::Prepare))?;
+            Trash::open(&home)?.take(&job.tmp())?;
+            job.dir().create_dir("tmp")?;
+            Ok(())
+        })
+        .await?;
+    Ok(taken?)
 }
 
-async fn prepare(host: &mut Host) -> Result<Result<TreeRecord, Failure>, HostError> {
+async fn prepare(host: &mut Host) -> Result<TreeRecord, Stop> {
     let (env, spec, job) = (host.env().clone(), host.spec().clone(), host.dir().clone());
     let (places, free) = (host.places(), host.settings().free_bytes);
     let prepared = host
@@ -132,39 +134,26 @@ async fn prepare(host: &mut Host) -> Result<Result<TreeRecord, Failure>, HostErr
             prepared.map_err(|error| error.into_failure(Stage::Prepare))
         })
         .await?;
-    match prepared {
-        Err(failure) => Ok(Err(failure)),
-        Ok(prepared) => {
-            host.checkout = prepared.checkout;
-            for notice in prepared.notices {
-                host.record(Known::Notice { id: notice.id.to_owned(), text: notice.text })?;
-            }
-            host.record(Known::TreeReady { tree: prepared.tree.clone() })?;
-            Ok(Ok(prepared.tree))
-        }
+    let prepared = prepared?;
+    host.checkout = prepared.checkout;
+    for notice in prepared.notices {
+        host.record(Known::Notice { id: notice.id.to_owned(), text: notice.text })?;
     }
+    host.record(Known::TreeReady { tree: prepared.tree.clone() })?;
+    Ok(prepared.tree)
 }
 
 /// Plans and starts the harness; nothing when a cancel came first.
-pub(super) async fn start(
-    host: &mut Host,
-    turn: &Turn,
-    workplace: &Workplace,
-) -> Result<Result<Option<Running>, Failure>, HostError> {
+pub(super) async fn start(host: &mut Host, turn: &Turn, workplace: &Workplace) -> Result<Option<Running>, Stop> {
     let spec = host.spec().clone();
     let Some(harness) = registry::find(&spec.harness, &spec.settings) else {
         let message = format!("this pactify has no harness called {}", spec.harness);
         let next = "use the pactify that made the job, or retry with another harness";
-        return Ok(Err(Failure::new(FailureCode::HarnessNotFound, message, next)));
+        return Err(Failure::new(FailureCode::HarnessNotFound, message, next).into());
     };
-    let version = match version(host, &harness).await? {
-        Ok(version) => version,
-        Err(failure) => return Ok(Err(failure)),
-    };
-    if let Some(login) = harness.kept_login(version.as_deref())
-        && let Err(error) = host.store.kept_home(&harness.name(), &login)
-    {
-        return Ok(Err(error.into()));
+    let version = version(host, &harness).await?;
+    if let Some(login) = harness.kept_login(version.as_deref()) {
+        host.store.kept_home(&harness.name(), &login).map_err(Failure::from)?;
     }
     let places = harness_places(host, &*harness, workplace);
     let (session, used) = match (turn, &host.state().attempt) {
@@ -172,12 +161,9 @@ pub(super) async fn start(
         _ => (None, Usage::default()),
     };
     if let Some(ceiling) = host.settings().ceilings.passed(used) {
-        return Ok(Err(over_limit(ceiling)));
+        return Err(over_limit(ceiling).into());
     }
-    let person_files = match private::person_files(host.env(), &*harness, spec.with_user_config) {
-        Ok(files) => files,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let person_files = private::person_files(host.env(), &*harness, spec.with_user_config)?;
     let nonce = nonce(host)?;
     let request = Request {
         job: &spec.id,
@@ -197,36 +183,25 @@ pub(super) async fn start(
         nonce: &nonce,
         version: version.as_deref(),
     };
-    let launch = match plan(&*harness, &request, workplace, spec.access) {
-        Ok(launch) => launch::with_vendor_keys(launch, &*harness),
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let launch = plan(&*harness, &request, workplace, spec.access)?;
+    let launch = launch::with_vendor_keys(launch, &*harness);
     // The plan knows of more than the person named: a provider's settings name the variable of its key.
     host.keep_secret(super::values(host.env(), &launch.keep_env));
     host.keep_secret([harness.secrets(&request), vec![nonce.clone()]].concat());
-    if let Err(failure) = logins::begin(host, &harness, &launch).await? {
-        return Ok(Err(failure));
-    }
-    if let Err(failure) = tell(host, &*harness, &request)? {
-        return Ok(Err(failure));
-    }
-    let environment = match made_ready(host, &launch, &places, workplace).await? {
-        Ok(environment) => environment,
-        Err(error) => return Ok(Err(error.into_failure(&*harness, &request))),
-    };
+    logins::begin(host, &harness, &launch).await?;
+    tell(host, &*harness, &request)?;
+    let environment = made_ready(host, &launch, &places, workplace).await?;
+    let environment = environment.map_err(|error| error.into_failure(&*harness, &request))?;
     if host.cancelled() {
-        return Ok(Ok(None));
+        return Ok(None);
     }
-    let (child, pipes) = match launch::invocation(&launch, environment).start() {
-        Ok(started) => started,
-        Err(error) => {
-            let next = "see that the harness runs in a terminal, then retry";
-            return Ok(Err(Failure::new(FailureCode::LaunchFailed, with_causes(&error), next)));
-        }
-    };
+    let (child, pipes) = launch::invocation(&launch, environment).start().map_err(|error| {
+        let next = "see that the harness runs in a terminal, then retry";
+        Failure::new(FailureCode::LaunchFailed, with_causes(&error), next)
+    })?;
     let running = Running { child, pipes, driver: harness.driver(&request, spec.access), stdin: launch.stdin };
     host.keep_leftovers(launch.leftovers);
-    recorded(host, running, version).await.map(|running| Ok(Some(running)))
+    Ok(Some(recorded(host, running, version).await?))
 }
 
 /// Carries out everything of the plan but the launch itself; returns the environment to launch in.
@@ -246,18 +221,15 @@ async fn made_ready(
 }
 
 /// What a person should know of the harness, of their own configuration, and of what the tree brings for it.
-fn tell(host: &mut Host, harness: &dyn Harness, request: &Request<'_>) -> Result<Result<(), Failure>, HostError> {
+fn tell(host: &mut Host, harness: &dyn Harness, request: &Request<'_>) -> Result<(), Stop> {
     let unknown = untested(harness, request.version).map(|text| ("harnessUntested", text));
-    let own = match own_configuration(harness, request, host.spec().access) {
-        Ok(own) => own.map(|text| ("userConfig", text)),
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let own = own_configuration(harness, request, host.spec().access)?.map(|text| ("userConfig", text));
     let brought = private::instructions(harness, request.version, &request.places.tree)
         .map(|text| ("repositoryInstructions", text));
     for (id, text) in [unknown, own, brought].into_iter().flatten() {
         host.record(Known::Notice { id: id.to_owned(), text })?;
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 fn own_configuration(harness: &dyn Harness, request: &Request<'_>, access: Access) -> Result<Option<String>, Failure> {
@@ -275,10 +247,10 @@ fn own_configuration(harness: &dyn Harness, request: &Request<'_>, access: Acces
     }))
 }
 
-async fn version(host: &mut Host, harness: &Arc<dyn Harness>) -> Result<Result<Option<String>, Failure>, HostError> {
+async fn version(host: &mut Host, harness: &Arc<dyn Harness>) -> Result<Option<String>, Stop> {
     let (env, spec, harness) = (host.env().clone(), host.spec().clone(), harness.clone());
     let program = harness::Program { executable: spec.executable, interpreter: spec.interpreter };
-    host.away(move || harness::version(&env, &*harness, &spec.settings, &program)).await
+    Ok(host.away(move || harness::version(&env, &*harness, &spec.settings, &program)).await??)
 }
 
 /// Records that the harness was started; one that cannot be recorded is ended.

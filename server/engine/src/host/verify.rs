@@ -11,13 +11,14 @@ use pactify_core::job::verify::{self, Check};
 use pactify_core::{Failure, FailureCode, display};
 
 use super::command::{Command, Done, End};
+use super::error::{Concluded as _, Stop};
 use super::{Host, HostError, command, residue};
 use crate::causes::with_causes;
 use crate::git::{Git, GitError};
 
 /// Runs the job's verification commands. What speaks against the result is the failure; a cancel meanwhile is the
 /// caller's to see.
-pub(super) async fn run(host: &mut Host, tree: &TreeRecord) -> Result<Result<(), Failure>, HostError> {
+pub(super) async fn run(host: &mut Host, tree: &TreeRecord) -> Result<(), Stop> {
     let checks = host.spec().verify.clone();
     if let Some(text) = verify::denied(&checks) {
         host.record(Known::Notice { id: "verifyDenied".to_owned(), text })?;
@@ -27,18 +28,18 @@ pub(super) async fn run(host: &mut Host, tree: &TreeRecord) -> Result<Result<(),
         if checks.is_empty() {
             suggest(host).await?;
         }
-        return Ok(Ok(()));
+        return Ok(());
     }
     residue::begin(host, tree).await?;
     host.record(Known::VerificationStarted)?;
-    let verified = run_each(host, tree, &wanted).await?;
+    let verified = run_each(host, tree, &wanted).await.concluded()?;
     if verified.as_ref().err().is_none_or(|failure| failure.code != FailureCode::ProcessesSurvived) {
         residue::end(host).await?;
     }
-    Ok(verified)
+    Ok(verified?)
 }
 
-async fn run_each(host: &mut Host, tree: &TreeRecord, wanted: &[&Check]) -> Result<Result<(), Failure>, HostError> {
+async fn run_each(host: &mut Host, tree: &TreeRecord, wanted: &[&Check]) -> Result<(), Stop> {
     for (index, check) in wanted.iter().enumerate() {
         let command = Command {
             item: format!("verify{}", index + 1),
@@ -47,21 +48,18 @@ async fn run_each(host: &mut Host, tree: &TreeRecord, wanted: &[&Check]) -> Resu
             seconds: host.settings().verify_seconds,
             failure: FailureCode::VerificationFailed,
         };
-        let done = match command::run(host, &command, tree).await? {
-            Ok(done) => done,
-            Err(failure) => return Ok(Err(failure)),
-        };
+        let done = command::run(host, &command, tree).await?;
         let limit = format!("{} s ([limits] verify-seconds)", command.seconds);
         let trouble = done.trouble(&limit);
         if done.end == End::Cancelled {
-            return Ok(Ok(()));
+            return Ok(());
         }
         record(host, check, &done, trouble.is_none())?;
         if let Some(trouble) = trouble {
-            return Ok(Err(failed(check, &trouble, &done)));
+            return Err(failed(check, &trouble, &done).into());
         }
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 fn record(host: &mut Host, check: &Check, done: &Done, passed: bool) -> Result<(), HostError> {

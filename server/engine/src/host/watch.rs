@@ -11,13 +11,14 @@ use pactify_core::job::event::Known;
 use pactify_core::protocol::words;
 use pactify_core::{AttemptNo, Failure, FailureCode};
 
+use super::error::Stop;
 use super::{Host, HostError};
 use crate::causes::with_causes;
 use crate::fingerprint::{FingerprintError, Outside, Watch};
 use crate::git::Git;
 
 /// Looks, and remembers.
-pub(super) async fn begin(host: &mut Host) -> Result<Result<(), Failure>, HostError> {
+pub(super) async fn begin(host: &mut Host) -> Result<(), Stop> {
     let (env, spec, job, attempt) = (host.env().clone(), host.spec().clone(), host.dir().clone(), host.attempt);
     let jobs = host.store.jobs();
     let begun = host
@@ -26,14 +27,10 @@ pub(super) async fn begin(host: &mut Host) -> Result<Result<(), Failure>, HostEr
             Ok(Watch::of(&git, &job, &spec, &jobs)?.begin(attempt)?)
         })
         .await?;
-    match begun {
-        Err(failure) => Ok(Err(failure)),
-        Ok((state, digest)) => {
-            host.record(Known::OutsideRecorded { digest })?;
-            host.watched = Some(state);
-            Ok(Ok(()))
-        }
-    }
+    let (state, digest) = begun?;
+    host.record(Known::OutsideRecorded { digest })?;
+    host.watched = Some(state);
+    Ok(())
 }
 
 /// Looks again, and records what changed since.
