@@ -20,6 +20,7 @@ use pactify_core::harness::{HarnessName, KeptLogin};
 use pactify_core::job::JobSpec;
 use pactify_core::{AbsPath, JobId};
 use rustix::fs::Mode;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::disk::{Dir, DiskError, FileId};
 use crate::job_dir::{JobDir, JobLock, LockError, names};
@@ -37,6 +38,8 @@ const FORMAT: &str = "format";
 const JOBS: &str = "jobs";
 /// The start of the name of a job that is being made.
 const UNBORN: &str = ".new-";
+/// How many seconds a job may be in the making without a lock.
+const BEGINNING: i64 = 60;
 
 /// PACTIFY_HOME, open. Clones share everything.
 #[derive(Clone, Debug)]
@@ -163,10 +166,17 @@ impl Store {
     }
 
     /// Removes what a process left that died while it made a job, and returns how many there were. Who makes one holds
-    /// its lock, so one in the making is left alone.
+    /// its lock but for its first moments, so one in the making is left alone.
     pub fn sweep_unborn(&self) -> Result<usize, StoreError> {
-        let names = self.shared.jobs.names()?;
-        Ok(names.iter().filter(|name| name.starts_with(UNBORN) && self.remove_unborn(name)).count())
+        let jobs = &self.shared.jobs;
+        let now = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
+        let is_old = |name: &str| {
+            let made = jobs.lookup(name).ok().flatten().map_or(now, |stat| stat.st_mtime);
+            made.saturating_add(BEGINNING) < now
+        };
+        let names = jobs.names()?;
+        let unborn = names.iter().filter(|name| name.starts_with(UNBORN) && is_old(name));
+        Ok(unborn.filter(|name| self.remove_unborn(name)).count())
     }
 
     /// How many journals were read through this store since it was opened: what listings should not do.

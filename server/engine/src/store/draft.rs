@@ -5,11 +5,8 @@ use pactify_core::job::JobSpec;
 
 use super::{Store, StoreError, UNBORN};
 use crate::disk::DiskError;
-use crate::job_dir::{JobDir, JobLock, LockError, names};
+use crate::job_dir::{JobDir, JobLock, names};
 use crate::journal;
-
-/// How often one is made anew that was swept away before it had its lock.
-const TRIES: usize = 8;
 
 /// A job's directory under a name that is no job's, with its lock. Goes when it is dropped, or with the next
 /// [`Store::sweep_unborn`] if the whole process dies.
@@ -27,16 +24,6 @@ impl Draft {
         if store.shared.jobs.lookup(id.as_str())?.is_some() {
             return Err(StoreError::JobExists { id: id.clone() });
         }
-        for _ in 1..TRIES {
-            match Self::make(store, id) {
-                Err(error) if is_swept(&error) => {}
-                made => return made,
-            }
-        }
-        Self::make(store, id)
-    }
-
-    fn make(store: &Store, id: &JobId) -> Result<Self, StoreError> {
         let jobs = &store.shared.jobs;
         let name = format!("{UNBORN}{id}");
         let job = JobDir::new(id.clone(), jobs.create_dir(&name).map_err(exists(id))?);
@@ -77,15 +64,6 @@ impl Drop for Draft {
         self.lock = None;
         self.store.remove_unborn(&self.name);
     }
-}
-
-/// Whether somebody who sweeps took it, without a lock of its own yet, for one whose maker died.
-fn is_swept(error: &StoreError) -> bool {
-    matches!(
-        error,
-        StoreError::Disk(DiskError::Missing { .. })
-            | StoreError::Lock(LockError::Busy { .. } | LockError::Disk(DiskError::Missing { .. }))
-    )
 }
 
 fn exists(id: &JobId) -> impl FnOnce(DiskError) -> StoreError {
