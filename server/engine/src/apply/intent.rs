@@ -11,6 +11,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use pactify_core::change::EntryMode;
@@ -368,6 +369,11 @@ impl<'a> Records<'a> {
     pub(super) fn remove(&self, transaction: &Transaction, progress: Progress, disk: &Disk) -> rustix::io::Result<()> {
         disk.unlink(self.at(&name(transaction, progress)))?;
         disk.sync(&self.directory)
+    }
+
+    /// Where an interrupted [`Records::begin`] leaves a record.
+    pub(super) fn torn(&self) -> PathBuf {
+        self.scratch.path().join(FRESH).as_path().to_owned()
     }
 
     /// Removes what an interrupted [`Records::begin`] left.

@@ -135,7 +135,7 @@ fn forget_one(
 
 pub(super) fn recover_with(lock: &RepositoryLock, disk: Disk) -> Result<Vec<Recovered>, ApplyError> {
     let records = Records::open(lock)?;
-    records.tidy(&disk).map_err(|error| store_error(lock, error))?;
+    records.tidy(&disk).map_err(|error| ApplyError::Store { path: records.torn(), source: error.into() })?;
     let mut disk = disk;
     let mut recovered = Vec::new();
     for intent in pending(&records, lock)? {

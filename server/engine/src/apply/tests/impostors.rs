@@ -130,3 +130,26 @@ fn in_the_place_of_all_records_nothing_is_written() {
         assert_eq!((picture(&moved), times()), (kept, then), "{impostor:?}: what it led to is as it was");
     }
 }
+
+#[test]
+fn in_the_place_of_a_torn_record_all_but_a_directory_goes_and_that_is_named() {
+    for impostor in Impostor::ALL {
+        let (base, result) = every_kind();
+        let sandbox = Sandbox::in_memory(&base);
+        let torn = sandbox.lock().directory().path().join("intent.new");
+        std::fs::write(&torn, "half a record").unwrap();
+        impostor.take_the_place_of(&torn);
+        let moved = torn.as_path().with_extension("moved");
+        let (repaired, sandbox) = promptly(move || (recover_with(&sandbox.lock(), Disk::new()), sandbox));
+        if let Impostor::Directory = impostor {
+            let failure = Failure::from(repaired.unwrap_err());
+            assert!(failure.message.contains(torn.as_path().to_str().unwrap()), "{failure:?}");
+        } else {
+            assert!(repaired.unwrap().is_empty() && torn.as_path().symlink_metadata().is_err(), "{impostor:?}");
+            let captured = CapturedResult::between(&base, &result);
+            sandbox.apply(&captured, &Selection::Paths(captured.paths())).unwrap();
+            assert_eq!(sandbox.picture(), expected(&result), "{impostor:?}");
+        }
+        assert_eq!(std::fs::read(moved).unwrap(), b"half a record", "{impostor:?}: what it led to is as it was");
+    }
+}
