@@ -24,6 +24,10 @@ export default defineConfig(
           selector: "MemberExpression[property.name=/^(show(Information|Warning|Error)Message|showInputBox|withProgress)$/]",
           message: "VS Code makes links of such texts, and an agent may have written them: use say.ts.",
         },
+        {
+          selector: "Literal[value=/^#[0-9a-f]{3,8}$|^(rgb|hsl)a?\\(/i]",
+          message: "A colour of its own fits one theme: use a ThemeColor.",
+        },
       ],
     },
   },

@@ -135,6 +135,6 @@ export function remarks(job: JobSummary, { files: all, notes, outside = [], tota
   const weighty = outside.filter(({ weight, restored }) => weight !== "ordinary" && !restored);
   if (totals.sensitive > 0) said.push(`look first at ${totals.sensitive} that act by themselves`);
   if (refused > 0) said.push(`${files(refused)} can never be applied`);
-  if (weighty.length > 0) said.push(`${weighty.length} changes were seen outside its tree`);
+  if (weighty.length > 0) said.push(`changes seen outside its tree: ${weighty.length}`);
   return said.map(sentence).join(" ");
 }

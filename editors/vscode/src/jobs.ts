@@ -50,6 +50,7 @@ export class Jobs {
   async get(jobId: string): Promise<JobDetail> {
     const status = await this.server.request("pactify/job/status", { jobId });
     if (!("job" in status)) throw new Error("the server answered with a list of jobs");
+    this.keep(status.job);
     return status.job;
   }
 
@@ -76,7 +77,7 @@ export class Jobs {
       this.isAllStale = false;
       this.stale.clear();
       try {
-        await (isAll ? this.readAll() : Promise.all(ids.map(async (id) => this.keep(await this.get(id)))));
+        await (isAll ? this.readAll() : Promise.all(ids.map((id) => this.get(id))));
       } catch (error) {
         // What is wrong is told where a person acts on jobs; here it is only kept for the log.
         this.server.log.warn(`the jobs can't be read: ${String(error)}`);

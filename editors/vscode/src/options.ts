@@ -33,9 +33,9 @@ export async function choose(server: Server, of?: JobSummary): Promise<Options |
   const { harnesses } = await server.request("pactify/job/harnesses", {});
   const isFirst = ({ name, default: isDefault }: HarnessView): boolean => (of ? name === of.harness : isDefault);
   const ordered = [...harnesses.filter(isFirst), ...harnesses.filter((one) => !isFirst(one))];
-  const answers: Options[] = [];
+  const given: Options[] = [];
   for (;;) {
-    const chosen = Object.assign({}, ...answers) as Options;
+    const chosen = Object.assign({}, ...given) as Options;
     const { access, inPlace } = chosen;
     const does = harnesses.find(({ name }) => name === chosen.harness);
     // A job that writes nothing has nothing to verify; one in the checkout has no base.
@@ -47,15 +47,14 @@ export async function choose(server: Server, of?: JobSummary): Promise<Options |
       [access !== "readOnly", "What does its result have to pass?", checks(of)],
     ];
     const steps = questions.filter(([isAsked]) => isAsked);
-    const [, placeholder, items] = steps[answers.length] ?? [];
+    const [, placeholder, items] = steps[given.length] ?? [];
     if (placeholder === undefined || items === undefined) return chosen;
-    const title = of ? `Retry “${of.title}”` : "Delegate";
-    const asked = { title, step: answers.length + 1, totalSteps: steps.length, placeholder, items: () => items };
-    const answer = await pick(asked);
+    const at = { title: of ? `Retry “${of.title}”` : "Delegate", step: given.length + 1, totalSteps: steps.length };
+    const answer = await pick({ ...at, placeholder, items: () => items });
     if (answer === undefined) return undefined;
     const choice = answer === "back" || answer.item.label !== OWN ? answer : await command();
-    if (choice === "back") answers.pop();
-    else answers.push("item" in choice ? choice.item.choice : choice);
+    if (choice === "back") given.pop();
+    else given.push("item" in choice ? choice.item.choice : choice);
   }
 }
 

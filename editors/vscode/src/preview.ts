@@ -10,8 +10,8 @@ import type { Server } from "./server";
 import { name } from "./words";
 
 export const SCHEME = "pactify";
-/** More files than this make VS Code's diff slow; the others are opened one by one, from the jobs view. */
-export const MOST_AT_ONCE = 200;
+/** More files than this make VS Code's diff stand still; the others are opened one by one, from the jobs view. */
+export const MOST_AT_ONCE = 50;
 
 /** What a document shows; `object` tells the contents of one path apart as the checkout changes. */
 export type Shown = ContentParams & PathName & { changeSet: string; object?: string };

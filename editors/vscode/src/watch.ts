@@ -32,13 +32,13 @@ export class Watch {
   /** Shows a job that was started here, until it is over. */
   follow(jobId: string): void {
     void this.context.workspaceState.update(OWN, [...this.own(jobId), jobId]);
+    void this.jobs.hear(jobId);
     void shown(() => this.toast(jobId));
   }
 
   private async toast(jobId: string): Promise<void> {
-    await this.jobs.hear(jobId);
-    const job = this.jobs.seen(jobId);
-    if (job === undefined || isOver(job)) return this.ended(jobId);
+    const job = await this.jobs.get(jobId);
+    if (isOver(job)) return this.ended(jobId);
     await say.progress(titled(job), (report, cancellation) => {
       cancellation.onCancellationRequested(() => shown(() => this.server.request("pactify/job/cancel", { jobId })));
       let news: vscode.Disposable | undefined;

@@ -55,7 +55,7 @@ export async function step(name, seconds, run) {
   }
 }
 
-/** Starts VS Code, shows `workspace` to `use`, and ends everything that was started. */
+/** Starts VS Code, shows `workspace` (a folder, or a file that names several) to `use`, and ends everything that was started. */
 export async function withVsCode({ workspace, extensions, settings, machine, payload, use }) {
   const root = given("PACTIFY_UI_ROOT");
   const folder = (...names) => {
@@ -94,7 +94,7 @@ export async function withVsCode({ workspace, extensions, settings, machine, pay
     });
     page = browser.pages()[0] ?? (await browser.newPage());
     page.setDefaultTimeout(0);
-    const query = new URLSearchParams({ folder: workspace });
+    const query = new URLSearchParams({ [workspace.endsWith(".code-workspace") ? "workspace" : "folder"]: workspace });
     if (payload) query.set("payload", JSON.stringify(payload(port)));
     await use(page, `http://127.0.0.1:${port}/?${query}`);
   } catch (error) {
@@ -153,20 +153,22 @@ export async function shoot(page, name) {
 export async function shootBoth(page, name) {
   const picture = await shoot(page, name);
   if (process.env.PACTIFY_BOTH_THEMES === undefined) return picture;
-  const toggle = async (mark) => {
-    await page.keyboard.press("F1");
-    await page.locator(".quick-input-widget:visible input.input").fill(">Toggle between Light/Dark Themes");
-    const row = page.locator(".quick-input-list .monaco-list-row", { hasText: "Light/Dark" }).first();
-    await row.waitFor({ timeout: 20_000 });
-    await page.keyboard.press("Enter");
-    await page.locator(`.monaco-workbench.${mark}`).waitFor({ timeout: 20_000 });
-    // The theme's colours fade in.
-    await page.waitForTimeout(700);
-  };
-  await toggle("vs");
+  await toggleTheme(page, "vs");
   await shoot(page, `${name}-light`);
-  await toggle("vs-dark");
+  await toggleTheme(page, "vs-dark");
   return picture;
+}
+
+/** Shows the page in the dark if it is in the light, and the other way round; `mark` is the class of what comes. */
+export async function toggleTheme(page, mark) {
+  await page.keyboard.press("F1");
+  await page.locator(".quick-input-widget:visible input.input").fill(">Toggle between Light/Dark Themes");
+  const row = page.locator(".quick-input-list .monaco-list-row", { hasText: "Light/Dark" }).first();
+  await row.waitFor({ timeout: 20_000 });
+  await page.keyboard.press("Enter");
+  await page.locator(`.monaco-workbench.${mark}`).waitFor({ timeout: 20_000 });
+  // The theme's colours fade in.
+  await page.waitForTimeout(700);
 }
 
 function signal(server, name) {

@@ -1,4 +1,4 @@
-// Runs suite.cjs with Mocha inside VS Code's real extension host, beside the extension. Nothing is clicked.
+// Runs a suite with Mocha inside VS Code's real extension host, beside the extension. Nothing is clicked.
 //
 // A built VS Code takes `extensionTestsPath` from the page's `payload` only with `enable-smoke-test-driver`; it then
 // calls the page's `codeAutomationLog` and `codeAutomationExit`.
@@ -15,7 +15,7 @@ await withVsCode({
     const remote = (file) => `vscode-remote://127.0.0.1:${port}${file}`;
     return [
       ["extensionDevelopmentPath", remote(extension)],
-      ["extensionTestsPath", remote(`${extension}/suite.cjs`)],
+      ["extensionTestsPath", remote(`${extension}/${given("PACTIFY_SUITE")}`)],
     ];
   },
   use: async (page, url) => {

@@ -1,84 +1,13 @@
-// The extension in VS Code's extension host: every command, the jobs view, briefs, partial applies, conflicts, trust. The
-// person is played by answers to the questions that the extension asks; the server, the jobs and the files are real.
+// The extension in VS Code's extension host: every command, the jobs view, briefs, partial applies, conflicts, trust.
 
 const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
-const Mocha = require(process.env.PACTIFY_MOCHA);
 const vscode = require("vscode");
+const kit = require("./kit.cjs");
 
-const until = async (what, seconds, condition) => {
-  const deadline = Date.now() + seconds * 1000;
-  for (;;) {
-    const value = await condition();
-    if (value) return value;
-    if (Date.now() > deadline) throw new Error(`${what}: not within ${seconds} s; asked: ${JSON.stringify(asked)}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-};
-
-/** What the extension asked or told, and how the person answers: by a button's beginning. */
-const asked = [];
-let buttons = [];
-let words = "";
-let pick = (items) => items[0];
-const answer = async (text, ...rest) => {
-  const [options] = rest;
-  asked.push([text, options?.detail].filter(Boolean).join("\n"));
-  return rest.find((button) => typeof button === "string" && buttons.some((wanted) => button.startsWith(wanted)));
-};
-const toasts = [];
-
-function playThePerson() {
-  const { window } = vscode;
-  for (const name of ["showInformationMessage", "showWarningMessage", "showErrorMessage"]) window[name] = answer;
-  window.showInputBox = async () => words;
-  const choose = (items) => {
-    asked.push(items.map(({ label, description, detail }) => [label, description, detail].join(" ")).join("\n"));
-    return pick(items);
-  };
-  window.showQuickPick = async (items) => choose(items);
-  window.createQuickPick = () => {
-    const heard = {};
-    const box = { value: "", items: [], selectedItems: [], hide: () => heard.hide?.(), dispose: () => undefined };
-    for (const event of ["ChangeValue", "Accept", "Hide", "TriggerButton"]) {
-      box[`onDid${event}`] = (listen) => (heard[event.toLowerCase()] = listen);
-    }
-    box.show = () =>
-      setTimeout(() => {
-        if (heard.changevalue && box.value === "" && words !== "") {
-          box.value = words;
-          heard.changevalue(words);
-        }
-        const item = choose(box.items);
-        if (item === undefined) return heard.hide();
-        box.selectedItems = [item];
-        heard.accept();
-      });
-    return box;
-  };
-  const { withProgress } = window;
-  window.withProgress = (options, task) => {
-    // The language client shows the server's own progress in the status bar.
-    if (options.location !== vscode.ProgressLocation.Notification) return withProgress(options, task);
-    const cancellation = new vscode.CancellationTokenSource();
-    const toast = { ...options, messages: [], cancel: () => cancellation.cancel() };
-    toasts.push(toast);
-    const report = (value) => toast.messages.push(value.message);
-    return withProgress(options, async () => {
-      const done = await task({ report }, cancellation.token);
-      toast.isOver = true;
-      return done;
-    });
-  };
-}
-
-const script = (title, ...steps) => {
-  const lines = steps.map((step) => JSON.stringify(step)).join("\n");
-  return `${title}\n\n\`\`\`agent\n${lines}\n\`\`\`\n`;
-};
-const told = (text) => asked.find((line) => line.includes(text));
-const run = (name, ...given) => vscode.commands.executeCommand(`pactify.ui.${name}`, ...given);
+const { fileOf, find, inView, isShown, jobNamed, lines } = kit;
+const { asked, home, openText, person, recorded, run, script, toasts, told, until } = kit;
 
 /** The process that this extension host started as the server; nothing while there is none. */
 function serverPid() {
@@ -94,10 +23,6 @@ function serverPid() {
   return Number(pids.find(isServer)) || undefined;
 }
 
-const home = process.env.PACTIFY_HOME ?? path.join(process.env.HOME, ".pactify");
-/** What was asked for with a job. */
-const recorded = (id) => JSON.parse(fs.readFileSync(path.join(home, "jobs", id, "job.json"), "utf8"));
-
 function tests() {
   const root = vscode.workspace.workspaceFolders[0].uri;
   const file = (name) => path.join(root.fsPath, name);
@@ -107,34 +32,7 @@ function tests() {
   const result = "# Sample\n\nA small program that greets.\n";
 
   let tree;
-  /** Everything that the jobs view shows below a node, as lines. */
-  const lines = async (node, depth = 0) => {
-    const shown = [];
-    for (const child of (await tree.getChildren(node)) ?? []) {
-      const { label, description } = tree.getTreeItem(child);
-      shown.push(`${"  ".repeat(depth)}${label} | ${description ?? ""}`, ...(await lines(child, depth + 1)));
-    }
-    return shown;
-  };
-  const find = async (matches, node) => {
-    for (const child of (await tree.getChildren(node)) ?? []) {
-      const found = matches(child) ? child : await find(matches, child);
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  };
-  const jobNamed = (title) => find((node) => node.kind === "job" && node.job.title === title);
-  const isShown = async (...texts) => (await lines()).some((line) => texts.every((text) => line.includes(text)));
-  const inView = (title, text) => until(`${title} as ${text}`, 30, () => isShown(title, text));
-  const fileOf = async (title, name) =>
-    find((node) => node.kind === "file" && node.file.path === name, await jobNamed(title));
-  const openText = (start) => vscode.workspace.textDocuments.find(({ uri }) => start(uri))?.getText();
-
-  before(async () => {
-    playThePerson();
-    const extension = vscode.extensions.getExtension("pactify.pactify");
-    ({ tree } = await extension.activate());
-  });
+  before(async () => (tree = await kit.start()));
 
   it("registers its commands beside the server's, and every command of the manifest", async () => {
     const commands = await until("the server's commands", 30, async () => {
@@ -148,14 +46,14 @@ function tests() {
   });
 
   it("tells what the doctor finds", async () => {
-    pick = () => undefined;
+    person.pick = () => undefined;
     await run("doctor");
     assert.ok(told("codex"), JSON.stringify(asked));
-    pick = (items) => items[0];
+    person.pick = (items) => items[0];
   });
 
   it("delegates, and shows the job in a toast and in the view until it is over", async () => {
-    words = script(
+    person.words = script(
       "Greet in the README",
       { say: "Looking around." },
       { waitFor: [go, 60] },
@@ -199,7 +97,7 @@ function tests() {
     const document = await vscode.workspace.openTextDocument(vscode.Uri.joinPath(root, "README.md"));
     const editor = await vscode.window.showTextDocument(document);
     await editor.edit((edit) => edit.insert(new vscode.Position(0, 0), "mine "));
-    buttons = ["Apply All"];
+    person.buttons = ["Apply All"];
     await run("apply");
     const question = told("Apply 3 files of “Greet in the README”");
     assert.match(question, /act by themselves[^]*\.vscode\/settings\.json/);
@@ -243,7 +141,7 @@ function tests() {
     tree.check(part, true);
     assert.strictEqual(tree.getTreeItem(part).checkboxState.state, vscode.TreeItemCheckboxState.Checked);
     assert.match(tree.getTreeItem(await jobNamed("Greet in the README")).contextValue, /chosen/);
-    buttons = ["Apply Selected"];
+    person.buttons = ["Apply Selected"];
     await run("applySelected");
     assert.match(told("Apply 2 files of “Greet in the README”"), /Chosen:\ngreeting\.txt\nREADME\.md/);
     assert.deepStrictEqual([read("README.md"), read("greeting.txt")], [result, "hello\n"]);
@@ -253,7 +151,7 @@ function tests() {
   it("shows a conflict with its path, three ways, and writes nothing", async () => {
     fs.mkdirSync(file(".vscode"), { recursive: true });
     fs.writeFileSync(file(".vscode/settings.json"), '{"mine": 1}\n');
-    buttons = ["Apply All", "Show the Path"];
+    person.buttons = ["Apply All", "Show the Path"];
     await run("preview");
     await run("apply");
     const error = await until("the refusal", 20, () => told("(applyConflict)"));
@@ -262,14 +160,14 @@ function tests() {
     const labels = () => vscode.window.tabGroups.all.map(({ activeTab }) => activeTab?.label).join("; ");
     await until("three ways", 20, () => /the job's; settings\.json: base ↔ yours/.test(labels()));
     await until("what is there", 20, () => openText((uri) => uri.query.includes('"current"')) === '{"mine": 1}\n');
-    buttons = [];
+    person.buttons = [];
     await vscode.commands.executeCommand("workbench.action.closeAllEditors");
     await vscode.commands.executeCommand("workbench.action.joinAllGroups");
   });
 
   it("resumes a job with a comment on a part, and quotes it", async () => {
     const part = await find((node) => node.kind === "part", await jobNamed("Greet in the README"));
-    words = script("Greet louder", { write: { path: "README.md", content: `${result}\nHELLO\n` } });
+    person.words = script("Greet louder", { write: { path: "README.md", content: `${result}\nHELLO\n` } });
     await run("comment", part);
     const toast = await until("the toast", 20, () => toasts.filter(({ title }) => title.includes("Greet in")).at(1));
     await until("the toast goes", 60, () => toast.isOver);
@@ -285,25 +183,25 @@ function tests() {
     const job = await jobNamed("Greet in the README");
     await run("export", job);
     await until("the patch", 20, () => vscode.window.activeTextEditor?.document.getText().startsWith("diff --git"));
-    pick = (items) => items[1];
-    words = "kept/greeting";
+    person.pick = (items) => items[1];
+    person.words = "kept/greeting";
     await run("export", job);
     assert.ok(told("“Greet in the README” is on the branch kept/greeting."), JSON.stringify(asked));
-    pick = (items) => items[0];
+    person.pick = (items) => items[0];
     await run("details", job);
     await until("the details", 20, () => /^# codex: Greet in/.test(vscode.window.activeTextEditor?.document.getText()));
     await run("discard", job);
     assert.ok(told("Discard what “Greet in the README” did?"));
     assert.ok(await jobNamed("Greet in the README"), "nobody confirmed it");
-    buttons = ["Discard"];
+    person.buttons = ["Discard"];
     await run("discard", job);
     await until("the view forgets it", 20, async () => (await jobNamed("Greet in the README")) === undefined);
-    buttons = [];
+    person.buttons = [];
     await vscode.commands.executeCommand("workbench.action.closeAllEditors");
   });
 
   it("cancels from the toast, and retries with other options", async () => {
-    words = script("Wait for ever", { say: "Waiting." }, "hang");
+    person.words = script("Wait for ever", { say: "Waiting." }, "hang");
     await run("delegate");
     const toast = await until("a toast", 20, () => toasts.find(({ title }) => title === "codex: Wait for ever"));
     await until("it runs", 20, () => toast.messages.length > 0);
@@ -311,7 +209,7 @@ function tests() {
     await until("it is over", 30, () => toast.isOver);
     await until("the end in words", 20, () => told("codex: Wait for ever: cancelled"));
     const wanted = ["Only Look", "Your Own, Too"];
-    pick = (items) => items.find(({ label }) => wanted.includes(label)) ?? items[0];
+    person.pick = (items) => items.find(({ label }) => wanted.includes(label)) ?? items[0];
     const first = (await jobNamed("Wait for ever")).job.id;
     await run("retry", await jobNamed("Wait for ever"));
     assert.match(told("codex 0.171.0 · default"), /confined|logged in/);
@@ -322,11 +220,11 @@ function tests() {
     assert.deepStrictEqual({ access, retryOf, withUserConfig }, { access: "readOnly", retryOf: first, withUserConfig: true });
     await run("cancel", job);
     await until("it is over", 30, () => again.isOver);
-    pick = (items) => items[0];
+    person.pick = (items) => items[0];
   });
 
   it("delegates a brief from its lens, selected lines, and the fix of a problem", async () => {
-    words = "";
+    person.words = "";
     await run("newBrief");
     const editor = vscode.window.activeTextEditor;
     assert.match(editor.document.fileName, /task\.brief\.md$/);
@@ -344,7 +242,7 @@ function tests() {
 
     const shown = await vscode.window.showTextDocument(vscode.Uri.joinPath(root, "README.md"));
     shown.selection = new vscode.Selection(0, 0, 2, 3);
-    words = "Explain";
+    person.words = "Explain";
     await run("delegateSelection");
     const about = async (title) => {
       await inView(title, "");
@@ -369,21 +267,21 @@ function tests() {
   });
 
   it("answers what an agent asks, from the view", async () => {
-    words = script("Ask me", { acp: { ask: { title: "May I?", then: [{ say: "Thanks." }] } } });
-    pick = (items) => items.find(({ act }) => act === "go") ?? items[0];
+    person.words = script("Ask me", { acp: { ask: { title: "May I?", then: [{ say: "Thanks." }] } } });
+    person.pick = (items) => items.find(({ act }) => act === "go") ?? items[0];
     const { repository } = (await jobNamed("Explain")).job;
-    const asking = { brief: words, repository, harness: "asker", permissions: "ask" };
+    const asking = { brief: person.words, repository, harness: "asker", permissions: "ask" };
     await vscode.commands.executeCommand("pactify.delegate", asking);
     await inView("Ask me", "waits for you: May I?");
     assert.match((await lines())[0], /^Needs You \| 1/);
-    pick = (items) => items.find(({ label }) => label === "allow once");
+    person.pick = (items) => items.find(({ label }) => label === "allow once");
     await run("answer", await jobNamed("Ask me"));
     await until("the end", 30, async () => (await jobNamed("Ask me")).job.state === "finished");
-    pick = (items) => items[0];
+    person.pick = (items) => items[0];
   });
 
   it("keeps the last of ten thousand events, and asks a few times only", async () => {
-    words = script("Talk a lot", { flood: 10000 }, { say: "the last word" }, { waitFor: [`${go}-flood`, 60] });
+    person.words = script("Talk a lot", { flood: 10000 }, { say: "the last word" }, { waitFor: [`${go}-flood`, 60] });
     await run("delegate");
     const toast = await until("a toast", 20, () => toasts.find(({ title }) => title === "codex: Talk a lot"));
     await until("the last word", 60, () => toast.messages.at(-1) === "the last word");
@@ -394,7 +292,7 @@ function tests() {
 
   it("goes on with a job whose server was killed or restarted, and starts it once", async () => {
     const late = { write: { path: "late.txt", content: "late\n" } };
-    words = script("Outlive the server", { waitFor: [`${go}-on`, 60] }, late);
+    person.words = script("Outlive the server", { waitFor: [`${go}-on`, 60] }, late);
     await run("delegate");
     const toast = await until("a toast", 20, () => toasts.find(({ title }) => title.includes("Outlive")));
     await until("it runs", 20, () => toast.messages.length > 0);
@@ -431,7 +329,7 @@ function tests() {
   it("makes no links of an agent's words", async () => {
     const link = "[Cancel](command:workbench.action.quit)";
     const text = link.replace("(", "\u2060(");
-    words = script(link, { say: link }, { waitFor: [`${go}-link`, 60] }, { write: { path: "README.md", content: "l\n" } });
+    person.words = script(link, { say: link }, { waitFor: [`${go}-link`, 60] }, { write: { path: "README.md", content: "l\n" } });
     await run("delegate");
     const toast = await until("a toast", 20, () => toasts.find(({ title }) => title === `codex: ${text}`));
     await until("what the agent says", 20, () => toast.messages.at(-1) === text);
@@ -461,17 +359,17 @@ function tests() {
     tree.check(same.find(({ file }) => file.pathBytes === undefined), true);
     const { Checked } = vscode.TreeItemCheckboxState;
     assert.strictEqual(same.filter((node) => tree.getTreeItem(node).checkboxState?.state === Checked).length, 1);
-    buttons = ["Apply Selected"];
+    person.buttons = ["Apply Selected"];
     await run("applySelected");
     assert.match(told("of “Change the mode” to"), /README\.md: 1 of its parts/);
     assert.ok(told("Pactify: applied 2 files of “Change the mode”"), JSON.stringify(asked.slice(-4)));
     assert.deepStrictEqual([read("README.md"), read("x%1B")], [`${before}More.\n`, "plain\n"]);
     assert.strictEqual(fs.statSync(file("README.md")).mode & 0o111, 0, "nobody chose the executable bit");
     await until("the bit as open", 20, () => isShown("mode: executable | the executable bit"));
-    buttons = ["Apply"];
+    person.buttons = ["Apply"];
     await run("applyHunk", mode);
     assert.notStrictEqual(fs.statSync(file("README.md")).mode & 0o111, 0, "now it is chosen");
-    buttons = [];
+    person.buttons = [];
   });
 
   it("puts back what changed outside, and then applies without a word for it", async () => {
@@ -482,26 +380,67 @@ function tests() {
     await vscode.commands.executeCommand("pactify.delegate", { brief, repository });
     await inView("Reach outside", "1 file");
     assert.ok(fs.existsSync(hook));
-    buttons = ["Apply", "Put Back"];
+    person.buttons = ["Apply", "Put Back"];
     await run("preview", await jobNamed("Reach outside"));
     const question = told("While “Reach outside” ran, your git directory changed");
     assert.match(question, /post-checkout/, JSON.stringify(asked.slice(-4)));
     assert.deepStrictEqual([fs.existsSync(hook), read("back.txt")], [false, "back\n"]);
-    buttons = [];
+    person.buttons = [];
+  });
+
+  it("tells in the preview what changed outside, and applies all the same if that is wanted", async () => {
+    const { repository } = (await jobNamed("Explain")).job;
+    const hook = file(".git/hooks/post-merge");
+    const harm = { run: `printf '#!/bin/sh\\n' > '${hook}' && chmod +x '${hook}'` };
+    const brief = script("Reach out again", harm, { write: { path: "same.txt", content: "same\n" } });
+    await vscode.commands.executeCommand("pactify.delegate", { brief, repository });
+    await inView("Reach out again", "1 file");
+    await run("preview", await jobNamed("Reach out again"));
+    assert.ok(told("“Reach out again” changed 1 file, +1 −0. Changes seen outside its tree: 1."), asked.at(-1));
+    await run("apply", await jobNamed("Reach out again"));
+    assert.strictEqual(read("same.txt"), undefined, "nobody answered");
+    person.buttons = ["Apply"];
+    await run("apply", await jobNamed("Reach out again"));
+    assert.match(told("While “Reach out again” ran, your git directory changed"), /post-merge/);
+    assert.deepStrictEqual([fs.existsSync(hook), read("same.txt")], [true, "same\n"]);
+    fs.rmSync(hook);
+    person.buttons = [];
+  });
+
+  it("shows what merging comes to, and writes that once it is confirmed", async () => {
+    const { repository } = (await jobNamed("Explain")).job;
+    const text = (changes) => Array.from({ length: 30 }, (_, at) => `${changes[at + 1] ?? `line ${at + 1}`}\n`).join("");
+    const mine = (changes) => fs.writeFileSync(file("numbers.txt"), text(changes));
+    mine({});
+    const brief = script("Change a number", { write: { path: "numbers.txt", content: text({ 3: "three" }) } });
+    await vscode.commands.executeCommand("pactify.delegate", { brief, repository, base: "workingTree" });
+    await inView("Change a number", "1 file");
+    mine({ 28: "mine" });
+    tree.check(await fileOf("Change a number", "numbers.txt"), true);
+    person.buttons = ["Apply Selected"];
+    await run("applySelected", await jobNamed("Change a number"));
+    assert.ok(told("Nothing of “Change a number” was applied yet: you changed 1 file of it."), asked.at(-1));
+    assert.strictEqual(read("numbers.txt"), text({ 28: "mine" }), "nobody confirmed it");
+    const { label } = vscode.window.tabGroups.activeTabGroup.activeTab;
+    assert.match(label, /^Pactify: merges of Change a number/);
+    const isSide = (side) => (uri) => uri.path === "/numbers.txt" && uri.query.includes(`"${side}"`);
+    await until("the merge", 20, () => openText(isSide("merged")) === text({ 3: "three", 28: "mine" }));
+    await until("beside the checkout", 20, () => openText(isSide("current")) === text({ 28: "mine" }));
+    // What was shown is not what would be written now: it is shown anew.
+    mine({ 15: "mine, too", 28: "mine" });
+    person.buttons = ["Apply Selected", "Apply Merged"];
+    await run("applySelected", await jobNamed("Change a number"));
+    assert.strictEqual(read("numbers.txt"), text({ 3: "three", 15: "mine, too", 28: "mine" }));
+    person.buttons = [];
+    await vscode.commands.executeCommand("workbench.action.closeAllEditors");
   });
 
   it("says what went wrong, and what to do", async () => {
-    words = script("Fail", { fail: "the model is out of cheese" });
+    person.words = script("Fail", { fail: "the model is out of cheese" });
     await run("delegate");
     const text = await until("the failure", 30, () => told("codex: Fail: "));
     assert.match(text, /\(\w+\)\.?$/, "it ends with the stable code");
   });
 }
 
-exports.run = () =>
-  new Promise((resolve, reject) => {
-    const mocha = new Mocha({ ui: "bdd", color: false, timeout: 100_000, bail: true });
-    mocha.suite.emit("pre-require", global, "suite.cjs", mocha);
-    describe(`the extension in VS Code ${vscode.version}`, tests);
-    mocha.run((failures) => (failures === 0 ? resolve() : reject(new Error(`${failures} failed`))));
-  });
+exports.run = kit.suite("the extension", tests);

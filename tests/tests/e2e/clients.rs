@@ -16,7 +16,7 @@ use pactify_tests::clients;
 use pactify_tests::editor::{configure, use_scripted_agent};
 use pactify_tests::outside;
 use pactify_tests::running::Running;
-use pactify_tests::sandbox::{Repository, Sandbox};
+use pactify_tests::sandbox::Sandbox;
 use pactify_tests::tools::Tool;
 use pactify_tests::vsix;
 use serde_json::json;
@@ -42,13 +42,20 @@ fn the_extension_works_in_the_extension_host_of_vs_code() -> Result<()> {
     configure(&sandbox, &format!("[harnesses.codex]\nexecutable = {codex:?}\n{asker}"))?;
     let repository = sandbox.repository("sample")?;
     repository.fill()?;
-    let extension = stage_extension(&sandbox, &sandbox.root().join("extension"))?;
-    std::fs::copy(clients::script("vscode/suite.cjs"), extension.join("suite.cjs"))?;
+    in_the_extension_host(&sandbox, repository.path(), "suite.cjs")
+}
 
-    let mut host = vs_code(&sandbox, &repository, "vscode/host.mjs")?;
-    host.env("PACTIFY_EXTENSION", &extension).env("PACTIFY_LSP", outside::program("pactify-lsp")?);
-    host.env("PACTIFY_MOCHA", Tool::Extension.find()?.join("mocha"));
-    succeeds(host)
+#[test]
+fn two_repositories_are_told_apart_and_ten_thousand_files_freeze_nothing_in_vs_code() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let (one, two) = (sandbox.repository("one")?, sandbox.repository("two")?);
+    one.fill()?;
+    two.fill()?;
+    let workspace = sandbox.root().join("both.code-workspace");
+    let folders = json!([{"path": one.path()}, {"path": two.path()}]);
+    std::fs::write(&workspace, json!({"folders": folders}).to_string())?;
+    in_the_extension_host(&sandbox, &workspace, "folders.cjs")
 }
 
 #[test]
@@ -65,7 +72,7 @@ fn a_newcomer_goes_all_the_way_in_vs_code() -> Result<()> {
     repository.commit("Check")?;
     let extensions = sandbox.root().join("extensions");
     install(sandbox, &extensions)?;
-    succeeds(vs_code(sandbox, &repository, "vscode/flow.mjs")?)
+    succeeds(vs_code(sandbox, repository.path(), "vscode/flow.mjs")?)
 }
 
 #[test]
@@ -74,9 +81,36 @@ fn nothing_is_started_in_a_workspace_that_is_not_trusted() -> Result<()> {
     let repository = sandbox.repository("sample")?;
     repository.fill()?;
     stage_extension(&sandbox, &clients::installed(&sandbox))?;
-    let mut code = vs_code(&sandbox, &repository, "vscode/restricted.mjs")?;
+    let mut code = vs_code(&sandbox, repository.path(), "vscode/restricted.mjs")?;
     code.env("PACTIFY_LSP", outside::program("pactify-lsp")?).env("PACTIFY_HOME", sandbox.pactify_home());
     succeeds(code)
+}
+
+#[test]
+fn the_view_is_worked_by_mouse_and_read_in_high_contrast() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("sample")?;
+    repository.fill()?;
+    let numbers: Vec<String> = (1..=30).map(|number| format!("line {number}\n")).collect();
+    repository.write("numbers.txt", numbers.concat())?;
+    repository.commit("Thirty lines")?;
+    stage_extension(&sandbox, &clients::installed(&sandbox))?;
+    let mut code = vs_code(&sandbox, repository.path(), "vscode/view.mjs")?;
+    code.env("PACTIFY_LSP", outside::program("pactify-lsp")?);
+    succeeds(code)
+}
+
+/// Runs a suite beside the extension, in VS Code's extension host.
+fn in_the_extension_host(sandbox: &Sandbox, workspace: &Path, suite: &str) -> Result<()> {
+    let extension = stage_extension(sandbox, &sandbox.root().join("extension"))?;
+    for name in ["kit.cjs", suite] {
+        std::fs::copy(clients::script(&format!("vscode/{name}")), extension.join(name))?;
+    }
+    let mut host = vs_code(sandbox, workspace, "vscode/host.mjs")?;
+    host.env("PACTIFY_EXTENSION", &extension).env("PACTIFY_LSP", outside::program("pactify-lsp")?);
+    host.env("PACTIFY_MOCHA", Tool::Extension.find()?.join("mocha")).env("PACTIFY_SUITE", suite);
+    succeeds(host)
 }
 
 /// The program that is changed, in two places.
@@ -154,10 +188,10 @@ fn stage_extension(sandbox: &Sandbox, folder: &Path) -> Result<PathBuf> {
 }
 
 /// A run of one of our scripts that drive VS Code in a browser.
-fn vs_code(sandbox: &Sandbox, repository: &Repository<'_>, script: &str) -> Result<Command> {
+fn vs_code(sandbox: &Sandbox, workspace: &Path, script: &str) -> Result<Command> {
     let wanted = outside::variable("PACTIFY_TEST_PICTURES").map(PathBuf::from);
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
-    let mut node = clients::vs_code(sandbox, repository.path(), script, wanted.as_deref().unwrap_or(&kept))?;
+    let mut node = clients::vs_code(sandbox, workspace, script, wanted.as_deref().unwrap_or(&kept))?;
     if wanted.is_some() {
         node.env("PACTIFY_BOTH_THEMES", "yes");
     }

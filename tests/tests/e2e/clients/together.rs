@@ -26,7 +26,7 @@ fn a_vs_code_and_a_neovim_on_one_repository_show_the_same() -> Result<()> {
     let repository = sandbox.repository("sample")?;
     repository.fill()?;
     stage_extension(&sandbox, &clients::installed(&sandbox))?;
-    let mut code = vs_code(&sandbox, &repository, "vscode/together.mjs")?;
+    let mut code = vs_code(&sandbox, repository.path(), "vscode/together.mjs")?;
     code.env("PACTIFY_LSP", outside::program("pactify-lsp")?);
     let code = Running::start(code, b"")?;
     let in_code = |what: &str| code.wait_for_line(&format!("ok - VS Code {what}"), PATIENCE).map(drop);

@@ -1,0 +1,129 @@
+// The jobs view by mouse: check boxes of a file and of a part, and their apply. All of it in the themes of high contrast,
+// where whatever the view shows has to be readable.
+
+import fs from "node:fs";
+import path from "node:path";
+import { given, hands, shoot, step, toggleTheme, withVsCode } from "./browser.mjs";
+
+const workspace = given("PACTIFY_WORKSPACE");
+const file = (name) => path.join(workspace, name);
+const read = (name) => (fs.existsSync(file(name)) ? fs.readFileSync(file(name), "utf8") : undefined);
+const check = (is, what) => {
+  if (!is) throw new Error(what);
+};
+
+/** The contrast that the Web Content Accessibility Guidelines ask of text, and of icons. */
+const READABLE = 4.5;
+const VISIBLE = 3;
+
+const numbers = (changes) =>
+  Array.from({ length: 30 }, (_, at) => `${changes[at + 1] ?? `line ${at + 1}`}\n`).join("");
+const steps = [
+  { write: { path: "numbers.txt", content: numbers({ 3: "three", 20: "twenty" }) } },
+  { write: { path: "other.txt", content: "other\n" } },
+  { write: { path: ".vscode/tasks.json", content: "{}\n" } },
+];
+const brief = ["Change some", "", "```agent", ...steps.map((one) => JSON.stringify(one)), "```", ""].join("\n");
+
+/** In the page: every text and icon below `within`, with how far its colour is from what is behind it. */
+function contrasts(within) {
+  const channel = (value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+  const luminance = ([red, green, blue]) =>
+    0.2126 * channel(red / 255) + 0.7152 * channel(green / 255) + 0.0722 * channel(blue / 255);
+  const parse = (color) => {
+    const [red, green, blue, alpha = 1] = color.match(/[\d.]+/g).map(Number);
+    return [[red, green, blue], alpha];
+  };
+  const over = (upper, alpha, lower) => upper.map((value, at) => value * alpha + lower[at] * (1 - alpha));
+  const parents = (element) => (element === null ? [] : [element, ...parents(element.parentElement)]);
+  const behind = (element) =>
+    parents(element).reduceRight((lower, one) => over(...parse(getComputedStyle(one).backgroundColor), lower), [0, 0, 0]);
+  const isShown = (element) => {
+    const { width, height } = element.getBoundingClientRect();
+    return width > 0 && height > 0 && getComputedStyle(element).visibility === "visible";
+  };
+  const found = [];
+  for (const element of document.querySelectorAll(`${within} *`)) {
+    const text = [...element.childNodes].filter(({ nodeType }) => nodeType === Node.TEXT_NODE);
+    const words = text.map(({ textContent }) => textContent.trim()).join("");
+    const isGlyph = getComputedStyle(element, "::before").content !== "none";
+    const isIcon = isGlyph && /\bcodicon-[a-z]/.test(String(element.className));
+    if ((words === "" && !isIcon) || !isShown(element)) continue;
+    const style = getComputedStyle(element, isIcon ? "::before" : undefined);
+    const [color, alpha] = parse(style.color);
+    const opacity = parents(element).reduce((product, one) => product * Number(getComputedStyle(one).opacity), alpha);
+    const back = behind(element);
+    const [one, other] = [luminance(over(color, opacity, back)), luminance(back)];
+    const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    found.push({ what: words || String(element.className), isIcon: words === "", ratio });
+  }
+  return found;
+}
+
+fs.writeFileSync(file("some.brief.md"), brief);
+await withVsCode({
+  workspace,
+  extensions: given("PACTIFY_EXTENSIONS"),
+  machine: { "pactify.server.path": given("PACTIFY_LSP") },
+  settings: { "workbench.colorTheme": "Default High Contrast" },
+  use: async (page, url) => {
+    const { row, toast, dialog, command, open, showJobs } = hands(page);
+    const box = (text) => row(text).getByRole("checkbox").first();
+    const isChecked = async (text) => (await box(text).getAttribute("aria-checked")) === "true";
+
+    await page.goto(url);
+    await step("a job's files and parts are in the view", 120, async () => {
+      await page.locator(".monaco-workbench.hc-black .statusbar").waitFor();
+      await open("some.brief.md");
+      await command("Delegate Task");
+      await showJobs();
+      await toast("changed 3 files").waitFor();
+      await page.keyboard.press("Escape");
+      await row("Change some").click();
+      await row("numbers.txt").locator(".monaco-tl-twistie").click();
+      await row("three").waitFor();
+    });
+    await step("a file and a part are checked by mouse", 30, async () => {
+      await box("three").click();
+      await row("1 chosen").waitFor();
+      await box("other.txt").click();
+      check((await isChecked("three")) && (await isChecked("other.txt")), "a click did not check its box");
+      check(!(await isChecked("twenty")) && !(await isChecked("tasks.json")), "a click checked another box");
+    });
+    await step("and unchecked", 30, async () => {
+      const checked = page.locator('.sidebar [role="checkbox"][aria-checked="true"]');
+      for (const count of [1, 2]) {
+        await box("other.txt").click();
+        await checked.nth(count).waitFor({ state: "detached" });
+        await checked.nth(count - 1).waitFor();
+      }
+    });
+    await shoot(page, "vscode-checked");
+    await step("what is checked is applied, from the job's row", 60, async () => {
+      await row("Change some").hover();
+      await row("Change some").locator('.action-label[aria-label*="Apply Selected"]').click();
+      await dialog("Apply 2 files").waitFor();
+      check(read("other.txt") === undefined, "it was written before it was confirmed");
+      await dialog("Apply 2 files").locator(".monaco-button", { hasText: /^Apply Selected$/ }).click();
+      await toast("applied 2 files").waitFor();
+      await row("· applied").waitFor();
+      check(read("numbers.txt") === numbers({ 3: "three" }), "not the part that was checked");
+      check(read("other.txt") === "other\n" && read(".vscode/tasks.json") === undefined, "not what was checked");
+    });
+
+    for (const mark of ["hc-black", "hc-light"]) {
+      await step(`everything in the view can be read in “${mark}”`, 60, async () => {
+        if (mark !== "hc-black") await toggleTheme(page, mark);
+        await row("numbers.txt").waitFor();
+        await shoot(page, `vscode-${mark}`);
+        const seen = await page.evaluate(contrasts, ".sidebar .pane-body .monaco-list-row");
+        const isSeen = (words) => seen.some(({ what }) => what.includes(words));
+        check(isSeen("acts by itself") && isSeen("· applied"), `not all is there: ${JSON.stringify(seen)}`);
+        const faint = seen.filter(({ isIcon, ratio }) => ratio < (isIcon ? VISIBLE : READABLE));
+        check(faint.length === 0, `too faint: ${JSON.stringify(faint)}`);
+        const ratios = seen.map(({ ratio }) => ratio);
+        console.log(`# ${seen.length} texts and icons, the faintest with a contrast of ${Math.min(...ratios).toFixed(1)}`);
+      });
+    }
+  },
+});
