@@ -66,6 +66,11 @@ fn a_brief_is_written_in_a_buffer_that_nothing_sends_by_accident() -> Result<()>
 }
 
 #[test]
+fn a_brief_that_was_not_sent_outlives_its_neovim() -> Result<()> {
+    with_the_scripted_agent("draft.lua")
+}
+
+#[test]
 fn the_list_of_jobs_lives_and_stays_responsive() -> Result<()> {
     with_the_scripted_agent("board.lua")
 }

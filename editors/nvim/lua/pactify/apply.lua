@@ -14,23 +14,18 @@ local most_paths = 20
 
 local function listed(heading, files)
   if #files == 0 then return {} end
-  local lines = { heading }
-  for index = 1, math.min(#files, most_paths) do
-    table.insert(lines, '  ' .. files[index].path)
-  end
+  local paths = vim.tbl_map(function(file) return '  ' .. file.path end, vim.list_slice(files, 1, most_paths))
   local more = #files - most_paths
-  return vim.list_extend(lines, { more > 0 and ('  … and %d more, first in the preview'):format(more) or '' })
+  local rest = more > 0 and ('  … and %d more, first in the preview'):format(more) or ''
+  return vim.iter({ heading, paths, rest }):flatten():totable()
 end
 
 local function is_special(file) return file.tier == 'sensitive' or file.new ~= nil and file.new.mode == 'symlink' end
 
 --- Offers to write what stands in the way, then goes on.
 local function save(root, data, go_on)
-  local unsaved = {}
-  for _, conflict in ipairs(data.conflicts or {}) do
-    local buffer = buffers.of_file(root, conflict)
-    table.insert(unsaved, buffer and vim.bo[buffer].modified and buffer or nil)
-  end
+  local found = vim.iter(data.conflicts or {}):map(function(conflict) return buffers.of_file(root, conflict) end)
+  local unsaved = found:filter(function(buffer) return vim.bo[buffer].modified end):totable()
   local function tell() client.tell(data, root) end
   -- Otherwise another editor has them.
   if #unsaved == 0 then return tell() end
@@ -43,11 +38,6 @@ local function save(root, data, go_on)
   local choices = { { 'Write them, then apply', write }, { 'Apply nothing', tell } }
   local names = vim.tbl_map(vim.api.nvim_buf_get_name, unsaved)
   ui.choose('Nothing was applied yet: buffers have unsaved text', choices, names)
-end
-
-local function are_merges(conflicts)
-  local function is_merge(conflict) return conflict.kind == 'mergeNotShown' end
-  return conflicts ~= nil and #conflicts > 0 and vim.iter(conflicts):all(is_merge)
 end
 
 --- Shows merges of the checkout's changes and the job's, and asks for them.
@@ -96,7 +86,8 @@ local function send(job, params)
     local function again(more) send(job, vim.tbl_extend('force', params, more)) end
     -- After the answer was handled: a plain `vim.ui.select` blocks.
     vim.schedule(function()
-      if are_merges(data.conflicts) then return confirm_merges(job, data.conflicts, again) end
+      local first = vim.iter(data.conflicts or {}):find(function(one) return one.kind ~= 'mergeNotShown' end)
+      if #(data.conflicts or {}) > 0 and not first then return confirm_merges(job, data.conflicts, again) end
       if data.code == 'unsavedBuffers' then
         return save(root, data, function() again({}) end)
       end

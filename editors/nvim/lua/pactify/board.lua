@@ -49,9 +49,7 @@ local function details(job)
   add('base', ('%s %s'):format(job.base.kind, job.base.commit:sub(1, 10)))
   add('changes', jobs.counts(job))
   add('tokens', job.usage and ('%d in, %d out'):format(job.usage.inputTokens, job.usage.outputTokens))
-  for _, notice in ipairs(job.notices) do
-    add('note', notice)
-  end
+  vim.iter(job.notices):each(function(notice) add('note', notice) end)
   return lines
 end
 

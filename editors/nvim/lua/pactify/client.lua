@@ -108,11 +108,10 @@ function M.repository()
   return client and client.root_dir and vim.uri_from_fname(client.root_dir)
 end
 
-local function when_ready(client, patience, act)
-  if client.initialized or patience <= 0 or client.is_stopped and client:is_stopped() then
-    return act(client.initialized == true)
-  end
-  vim.defer_fn(function() when_ready(client, patience - 20, act) end, 20)
+--- Goes on once something holds, or after `patience`.
+local function wait(holds, patience, act)
+  if holds() or patience <= 0 then return act() end
+  vim.defer_fn(function() wait(holds, patience - 20, act) end, 20)
 end
 
 --- Asks the server; `done` gets the answer. A refusal is shown, unless `refused` takes it.
@@ -137,12 +136,12 @@ function M.request(method, params, done, refused)
     if type(err.data) == 'table' then return refuse(err.data) end
     broken(err.code, err.message)
   end
-  when_ready(client, start_patience, function(is_ready)
-    local function send()
-      if vim.fn.has('nvim-0.11') == 1 then return client:request(method, params, answered) end
-      return client.request(method, params, answered)
-    end
-    if not (is_ready and send()) then broken('internal', 'the server does not run') end
+  local function is_ready() return client.initialized or client.is_stopped and client:is_stopped() end
+  wait(is_ready, start_patience, function()
+    -- Neovim 0.10 calls it without itself.
+    local arguments = vim.list_extend(vim.fn.has('nvim-0.11') == 1 and { client } or {}, { method, params, answered })
+    local is_sent = client.initialized and client.request(unpack(arguments))
+    if not is_sent then broken('internal', 'the server does not run') end
   end)
 end
 
@@ -183,14 +182,11 @@ function M.restart()
     -- Neovim 0.10 calls it without itself.
     client.stop(vim.fn.has('nvim-0.11') == 1 and client or nil)
   end
-  local function begin(patience)
-    if patience > 0 and #vim.lsp.get_clients({ name = 'pactify' }) > 0 then
-      return vim.defer_fn(function() begin(patience - 50) end, 50)
-    end
+  local function is_gone() return #vim.lsp.get_clients({ name = 'pactify' }) == 0 end
+  wait(is_gone, start_patience, function()
     M.attach_all()
     if M.get() then ui.say('the server was started again; your jobs go on') end
-  end
-  begin(start_patience)
+  end)
 end
 
 return M

@@ -11,8 +11,12 @@ local M = {}
 local context = 3
 
 --- What sends the texts that are being written, by buffer: called with the text below the header, and the header.
----@type table<integer, {send: fun(text: string, header: table, done: fun()), header: boolean}>
+---@type table<integer, {send: fun(text: string, header: table, done: fun()), header: boolean, tick?: integer}>
 local open = {}
+
+--- The brief that was changed last, until it is sent or dropped: neither leaving Neovim nor its death loses it.
+local draft = vim.fs.joinpath(vim.fn.stdpath('state') --[[@as string]], 'pactify.brief.md')
+local drafted ---@type integer? The buffer that it is of.
 
 local space = vim.api.nvim_create_namespace('pactify.compose')
 
@@ -25,9 +29,7 @@ words.permissions, words.withUserConfig = { 'allow', 'ask' }, { 'true', 'false' 
 function M.start(method, params, done)
   require('pactify.approve').request(method, params, function(delegated)
     ui.say(('job %s is %s; :Pactify jobs shows it'):format(delegated.jobId, delegated.state))
-    for _, notice in ipairs(delegated.notices) do
-      ui.say(notice, vim.log.levels.WARN)
-    end
+    vim.iter(delegated.notices):each(function(notice) ui.say(notice, vim.log.levels.WARN) end)
     if done then done() end
   end)
 end
@@ -94,6 +96,25 @@ local function hint(buffer, last)
   end
 end
 
+local function keep(buffer)
+  local text = open[buffer]
+  if not text.header or text.tick == vim.api.nvim_buf_get_changedtick(buffer) then return end
+  drafted = buffer
+  vim.fn.mkdir(vim.fs.dirname(draft), 'p')
+  local file = assert(vim.uv.fs_open(draft, 'w', tonumber('600', 8)))
+  vim.uv.fs_write(file, table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\n'))
+  vim.uv.fs_close(file)
+end
+
+--- Another brief may still be open.
+local function drop(buffer)
+  open[buffer] = nil
+  if buffer ~= drafted then return end
+  drafted = nil
+  vim.uv.fs_unlink(draft)
+  vim.iter(vim.tbl_keys(open)):each(keep)
+end
+
 --- Opens a text to write; `header` lines come first.
 local function begin(name, header, text, sending)
   local buffer = vim.api.nvim_create_buf(true, true)
@@ -117,7 +138,11 @@ local function begin(name, header, text, sending)
   map('<C-c><C-k>', function() vim.api.nvim_buf_delete(buffer, { force = true }) end)
   map('<C-c><C-h>', function() M.history(buffer) end)
   map('g?', function() ui.help('pactify-brief') end)
-  vim.api.nvim_create_autocmd('BufWipeout', { buffer = buffer, callback = function() open[buffer] = nil end })
+  vim.api.nvim_create_autocmd('BufWipeout', { buffer = buffer, callback = function() drop(buffer) end })
+  open[buffer].tick = vim.api.nvim_buf_get_changedtick(buffer)
+  local events = { 'TextChanged', 'InsertLeave', 'CursorHoldI', 'VimLeavePre' }
+  vim.api.nvim_create_autocmd(events, { buffer = buffer, callback = function() keep(buffer) end })
+  return buffer
 end
 
 --- Opens a brief that has this text, and this header; `sending` is other than to delegate it.
@@ -127,7 +152,17 @@ local function brief(text, said, sending)
     local default = vim.iter(list.harnesses):find(function(one) return one.default end)
     said = vim.tbl_extend('keep', said or {}, { harness = default and default.name })
     local header = vim.tbl_map(function(field) return ('%s: %s'):format(field, said[field] or '') end, fields)
-    begin('brief', vim.iter({ '---', header, '---', '' }):flatten():totable(), text, sending or delegate)
+    local function new()
+      begin('brief', vim.iter({ '---', header, '---', '' }):flatten():totable(), text, sending or delegate)
+    end
+    local left = not drafted and vim.fn.filereadable(draft) == 1 and vim.fn.readfile(draft)
+    if not left then return new() end
+    local last = header_end(left)
+    local function go_on()
+      drafted = begin('brief', vim.list_slice(left, 1, last), vim.list_slice(left, last + 1), delegate)
+    end
+    local choices = { { 'Go on with it', go_on }, { 'Begin a new one, and drop it', new } }
+    ui.choose('A brief was not sent', choices, vim.list_slice(left, last + 1))
   end)
 end
 

@@ -87,9 +87,7 @@ local function export(job)
   local function as(form)
     client.request(request.export, { jobId = job.id, as = form }, function(exported)
       if exported.branch then return ui.say('made the branch ' .. exported.branch) end
-      vim.cmd.new()
-      vim.api.nvim_buf_set_lines(0, 0, -1, false, ui.lines(exported.patch))
-      vim.bo.filetype, vim.bo.modified = 'diff', false
+      ui.below('pactify://patch/' .. job.id, ui.lines(exported.patch), 'diff')
     end)
   end
   ui.choose(('Export "%s"'):format(job.title), {
@@ -116,16 +114,15 @@ local function log(job)
   client.request(request.status, { jobId = job.id }, function(status)
     client.request(request.events, { jobId = job.id, limit = 1000 }, function(list)
       local detail, ending = status.job, status.job.ending ---@type pactify.JobDetail, pactify.Ending?
-      local did = {}
-      for _, event in ipairs(list.events) do
-        if event.text then table.insert(did, ('    %s  %s'):format(event.at:sub(12, 19), event.text)) end
-      end
+      local did = vim.tbl_map(
+        function(event) return event.text and ('    %s  %s'):format(event.at:sub(12, 19), event.text) or {} end,
+        list.events
+      )
       local ended = ending and ('%s; %s'):format(ending.what, ending.next) or M.standing(detail)
-      local parts = { { '# ' .. detail.title, '', ended }, detail.notices }
-      vim.list_extend(parts, { { '', '## What it was asked', '' }, ui.lines(detail.brief) })
-      vim.list_extend(parts, { { '', '## What it did', '' }, did })
-      vim.list_extend(parts, { { '', '## What it says', '' }, ui.lines(detail.finalMessage or '') })
-      ui.below('pactify://log/' .. job.id, vim.iter(parts):flatten():totable(), 'markdown')
+      local parts = { '# ' .. detail.title, '', ended, detail.notices, '', '## What it was asked', '' }
+      vim.list_extend(parts, { ui.lines(detail.brief), '', '## What it did', '', did, '', '## What it says', '' })
+      table.insert(parts, ui.lines(detail.finalMessage or ''))
+      ui.below('pactify://log/' .. job.id, vim.iter(parts):flatten(2):totable(), 'markdown')
     end)
   end)
 end

@@ -124,9 +124,7 @@ local function list(view)
   end
   add(('%s: %s'):format(view.job.harness, view.job.title), 'Title')
   add(require('pactify.jobs').counts({ changes = preview.totals }))
-  for _, note in ipairs(preview.notes) do
-    add(note, 'Comment')
-  end
+  vim.iter(preview.notes):each(function(note) add(note, 'Comment') end)
   for _, change in ipairs(preview.outside or {}) do
     local group = change.weight == 'dangerous' and 'DiagnosticError' or 'DiagnosticWarn'
     add(('! outside: %s %s%s'):format(change.place, change.what, change.restored and ' (put back)' or ''), group)
@@ -222,9 +220,8 @@ local function show(view, file, merging)
           end
         end
       end)
-      for _, buffer in ipairs(beside(view.job, file, sides, found, view.sides)) do
-        map_keys(view, buffer)
-      end
+      local shown = beside(view.job, file, sides, found, view.sides)
+      vim.iter(shown):each(function(buffer) map_keys(view, buffer) end)
       vim.api.nvim_win_set_width(view.window, math.min(40, math.floor(vim.o.columns / 4)))
       vim.cmd.wincmd('=')
       vim.api.nvim_win_call(view.sides[2], function() vim.cmd('silent! normal! gg]c') end)
@@ -302,28 +299,19 @@ function M.comment(first, last)
   write(view.job)
 end
 
---- Asks for all pages.
-local function ask(job, done)
-  local whole
-  local function page(cursor, checkout)
-    local params = { jobId = job.id, cursor = cursor, limit = page_size, checkout = checkout }
-    client.request(request.diff_preview, params, function(preview)
-      if whole and whole.changeSet ~= preview.changeSet then
-        whole = nil
-        return page(nil, checkout)
-      end
-      if whole then vim.list_extend(whole.files, preview.files) end
-      whole = whole or preview
-      if preview.next then return page(preview.next, checkout) end
-      done(whole)
-    end, function()
-      -- What an apply would do can't be told while another works on the checkout; what the job did, can.
-      whole = nil
-      if checkout then page(nil, false) end
-      return checkout
-    end)
-  end
-  page(nil, true)
+--- Asks for all pages, after those of `whole`. What an apply would do can't be told while another works on the checkout;
+--- what the job did, can.
+local function ask(job, done, checkout, whole)
+  local params = { jobId = job.id, cursor = whole and whole.next, limit = page_size, checkout = checkout }
+  client.request(request.diff_preview, params, function(page)
+    if whole and whole.changeSet ~= page.changeSet then return ask(job, done, checkout) end
+    if whole then page.files = vim.list_extend(whole.files, page.files) end
+    if page.next then return ask(job, done, checkout, page) end
+    done(page)
+  end, function()
+    if checkout then ask(job, done, false) end
+    return checkout
+  end)
 end
 
 --- Looks again, after an apply or for a new result. Marks stay, unless the result is another one.
@@ -339,7 +327,7 @@ function M.refresh(job_id, asked)
     for _, file in ipairs(view.file and preview.files or {}) do
       if key(file) == key(view.file) then return show(view, file, view.merging) end
     end
-  end)
+  end, true)
 end
 
 --- What was accepted is in the checkout now; what was rejected stays so.
@@ -408,16 +396,14 @@ function M.open(job, done)
     vim.api.nvim_win_set_cursor(view.window, { view.first + (preview.files[1] and 1 or 0), 0 })
     go(view, 0, false)
     if done then done() end
-  end)
+  end, true)
 end
 
 --- Shows in a tab page of its own what each merge would change in the checkout.
 function M.merges(job, merges, done)
   local windows = {}
   local function close()
-    for _, window in ipairs(windows) do
-      pcall(vim.api.nvim_win_close, window, true)
-    end
+    vim.iter(windows):each(function(window) pcall(vim.api.nvim_win_close, window, true) end)
   end
   local function show_from(index)
     local merge, sides = merges[index], { 'current', 'merged' }

@@ -73,10 +73,8 @@ function M.choose(question, choices, detail)
   local window = detail and #detail > 0 and M.below('pactify://question', detail) or nil
   if window then vim.cmd.redraw() end
   M.select(question, choices, function(choice) return choice[1] end, function(choice)
-    if window and vim.api.nvim_win_is_valid(window) then
-      vim.api.nvim_win_close(window, true)
-      if vim.api.nvim_win_is_valid(here) then vim.api.nvim_set_current_win(here) end
-    end
+    local is_closed = window and pcall(vim.api.nvim_win_close, window, true)
+    if is_closed then pcall(vim.api.nvim_set_current_win, here) end
     if choice and choice[2] then choice[2]() end
   end)
 end
