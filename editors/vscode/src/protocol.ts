@@ -47,6 +47,20 @@ export interface ApplyParams {
   confirmOutside?: boolean;
 }
 
+/** One apply that wrote something. */
+export interface ApplyView {
+  /** Its number within the job, by which `pactify.undo` takes it. */
+  apply: number;
+  /** When it was recorded. */
+  at: string;
+  /** The first paths that it wrote, as they are shown. */
+  paths: string[];
+  /** How many more there were. */
+  pathsMore?: number;
+  /** Whether it was taken back. */
+  undone?: boolean;
+}
+
 /** A question that only the person can answer. */
 export interface Approval {
   /** What it is about. */
@@ -271,6 +285,10 @@ export interface Delegated {
   state: SeenState;
   /** Where it will work: its tree, or the checkout. */
   worktree: string;
+  /** Who does it. */
+  harness: string;
+  /** Why that one. */
+  harnessChoice: HarnessChoice;
   /** What the person should know at once: what of the uncommitted changes is part of the job, for one. */
   notices: string[];
 }
@@ -524,6 +542,15 @@ export interface GroupView {
   accepted: boolean;
 }
 
+/** Why a job's harness is the one that it is. */
+export type HarnessChoice =
+  /** It was asked for, or the job that is done again had it. */
+  | "named"
+  /** It is the configuration's. */
+  | "configured"
+  /** It was the first that was found. */
+  | "firstFound";
+
 /** Result of `pactify.harnesses`. */
 export interface HarnessList {
   /** Every harness of this build. */
@@ -668,6 +695,8 @@ export interface JobDetail {
   error?: Failure;
   /** What changed outside its tree while it ran, whoever did it: worst first. */
   outside?: OutsideChange[];
+  /** Its applies that wrote something, oldest first. */
+  applies?: ApplyView[];
   /** What to tell a person, once the job needs no more waiting. */
   ending?: Ending;
 }

@@ -29,6 +29,12 @@ pub fn headline(text: &str, max: usize) -> String {
     shown
 }
 
+/// `1 path`, `2 paths`: so many of what `one` is the word for.
+pub fn counted(count: u64, one: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {one}{plural}")
+}
+
 /// The first `max` bytes of `text`, up to a character boundary.
 pub fn head(text: &str, max: usize) -> &str {
     let mut end = text.len().min(max);

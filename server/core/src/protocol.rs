@@ -38,7 +38,7 @@ pub mod words;
 pub use answer::*;
 pub use apply::*;
 pub use approve::*;
-pub use choices::{BriefSource, ExportForm, OutlookKind, PreviewFormat, Severity, Side};
+pub use choices::{BriefSource, ExportForm, HarnessChoice, OutlookKind, PreviewFormat, Severity, Side};
 pub use delegate::*;
 pub use events::*;
 pub use login::*;

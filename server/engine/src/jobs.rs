@@ -38,6 +38,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, RepoPath};
 
 use crate::apply::unsaved::Publisher;
+use crate::config;
 use crate::env::Env;
 use crate::git::Git;
 use crate::journal::Cursor;
@@ -66,9 +67,22 @@ impl Jobs {
     /// Opens the store, which is made when absent.
     pub fn open(env: Env) -> Result<Self, Failure> {
         let store = Store::open(env.directories().pactify_home())?;
+        Ok(Self::of(env, store))
+    }
+
+    /// Opens the store as it is, for a look at what is there: nothing is made or changed.
+    ///
+    /// # Errors
+    /// When there is none, and as [`Self::open`].
+    pub fn open_unchanged(env: Env) -> Result<Self, Failure> {
+        let store = Store::open_unchanged(env.directories().pactify_home())?;
+        Ok(Self::of(env, store))
+    }
+
+    fn of(env: Env, store: Store) -> Self {
         let (git, publisher) = (OnceLock::new(), OnceLock::new());
         let shared = Shared { env, store, git, publisher, read_to: Mutex::default() };
-        Ok(Self { shared: Arc::new(shared) })
+        Self { shared: Arc::new(shared) }
     }
 
     /// The surroundings that this engine was opened in.
@@ -96,6 +110,12 @@ impl Jobs {
         let publisher = Publisher::new(self.store())?;
         Ok(self.shared.publisher.get_or_init(|| publisher))
     }
+}
+
+/// The names of the harnesses that a job may be given to, installed or not.
+pub fn harness_names(env: &Env) -> Vec<String> {
+    let known = config::load(env).unwrap_or_default().known_harnesses();
+    known.iter().map(|(harness, _)| harness.name().to_string()).collect()
 }
 
 /// A part of a list that grows.

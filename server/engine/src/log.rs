@@ -6,6 +6,7 @@
 //! [`MAX_BYTES`] it is renamed to `….1` and begun anew. A log that cannot be written is no reason to fail: there is
 //! standard error.
 
+use std::any::Any;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -41,10 +42,11 @@ pub enum Stderr {
 /// Starts logging as `program` (`pactify-lsp`, `host` …); a panic is a line of the log from here on. Call it once, at
 /// the start of `main`.
 pub fn start(env: &Env, program: &str, stderr: Stderr) {
-    let level = level(env.variable(VARIABLE).and_then(|value| value.to_str()));
-    let folder = env.directories().pactify_home().join("logs");
-    let file = LogFile { path: folder.join(&format!("{program}.log")), folder, max: MAX_BYTES, open: Mutex::default() };
-    let kept = (level > LevelFilter::OFF).then(|| fmt::layer().with_ansi(false).with_writer(file));
+    let level = level(env);
+    let kept = file(env, program).map(|path| {
+        let file = LogFile { path, folder: folder(env), max: MAX_BYTES, open: Mutex::default() };
+        fmt::layer().with_ansi(false).with_writer(file)
+    });
     let shown = fmt::layer().with_ansi(false).without_time().with_writer(io::stderr);
     let shown = (stderr == Stderr::Shown).then_some(shown);
     // Only a second call can fail, and the first one's sinks are as good.
@@ -52,14 +54,23 @@ pub fn start(env: &Env, program: &str, stderr: Stderr) {
     log_panics();
 }
 
+/// The file in which `program` logs; `None` where it keeps none.
+pub fn file(env: &Env, program: &str) -> Option<AbsPath> {
+    (level(env) > LevelFilter::OFF).then(|| folder(env).join(&format!("{program}.log")))
+}
+
+/// What a panic said, on one line.
+pub fn panic_message(payload: &dyn Any) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    display::neutral(text.unwrap_or("no message")).into_owned()
+}
+
 /// Makes every panic a line of the log. The default hook would print it unescaped, and only to standard error.
 fn log_panics() {
     std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
-        let payload = panic.payload();
-        let text = payload.downcast_ref::<&str>().copied();
-        let what = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        tracing::error!(place, "panic: {}", display::neutral(what));
+        tracing::error!(place, "panic: {}", panic_message(panic.payload()));
     }));
 }
 
@@ -68,7 +79,15 @@ fn targets(level: LevelFilter) -> Targets {
     Targets::new().with_default(LevelFilter::WARN.min(level)).with_targets(ours.map(|target| (target, level)))
 }
 
-fn level(value: Option<&str>) -> LevelFilter {
+fn folder(env: &Env) -> AbsPath {
+    env.directories().pactify_home().join("logs")
+}
+
+fn level(env: &Env) -> LevelFilter {
+    worded(env.variable(VARIABLE).and_then(|value| value.to_str()))
+}
+
+fn worded(value: Option<&str>) -> LevelFilter {
     value.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| Level::INFO.into())
 }
 
@@ -198,7 +217,7 @@ mod tests {
             (Some(" Off "), LevelFilter::OFF),
             (Some("loud"), LevelFilter::INFO),
         ] {
-            assert_eq!(level(value), expected, "{value:?}");
+            assert_eq!(worded(value), expected, "{value:?}");
         }
     }
 }

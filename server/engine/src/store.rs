@@ -13,6 +13,7 @@ mod error;
 mod list;
 mod snapshot;
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -89,9 +90,36 @@ impl Store {
     /// The path is resolved once; what it leads to must be a directory of ours. One that others may *write* to is
     /// refused, because anything in it may be theirs; one that they may read is made private.
     pub fn open(home: &AbsPath) -> Result<Self, StoreError> {
-        let home = open_home(home)?;
+        let home = match open_home(home) {
+            Err(StoreError::Home { path, source }) if source.kind() == io::ErrorKind::NotFound => {
+                make_home(&path).map_err(|source| StoreError::Home { path, source })?;
+                open_home(home)?
+            }
+            opened => opened?,
+        };
+        if mode(&home)? != Mode::RWXU {
+            home.set_private()?;
+        }
+        if let Err(StoreError::Disk(DiskError::Missing { .. })) = check_format(&home) {
+            mark(&home)?;
+        }
         check_format(&home)?;
         let jobs = home.ensure_dir(JOBS)?;
+        Ok(Self::of(home, jobs))
+    }
+
+    /// Opens PACTIFY_HOME as it is: nothing is made or changed.
+    ///
+    /// # Errors
+    /// When it is missing or incomplete, and as [`Self::open`].
+    pub fn open_unchanged(home: &AbsPath) -> Result<Self, StoreError> {
+        let home = open_home(home)?;
+        check_format(&home)?;
+        let jobs = home.dir(JOBS)?;
+        Ok(Self::of(home, jobs))
+    }
+
+    fn of(home: Dir, jobs: Dir) -> Self {
         let shared = Shared {
             home,
             jobs,
@@ -99,7 +127,7 @@ impl Store {
             found: Mutex::default(),
             journals_read: AtomicU64::new(0),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Self { shared: Arc::new(shared) }
     }
 
     /// PACTIFY_HOME, resolved.
@@ -230,27 +258,21 @@ impl Area {
 
 fn open_home(home: &AbsPath) -> Result<Dir, StoreError> {
     let unreachable = |source| StoreError::Home { path: home.clone(), source };
-    let resolved = match std::fs::canonicalize(home) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            make_home(home).map_err(unreachable)?;
-            std::fs::canonicalize(home)
-        }
-        resolved => resolved,
-    };
-    let path =
-        AbsPath::new(resolved.map_err(unreachable)?).map_err(|error| unreachable(std::io::Error::other(error)))?;
+    let resolved = std::fs::canonicalize(home).map_err(unreachable)?;
+    let path = AbsPath::new(resolved).map_err(|error| unreachable(io::Error::other(error)))?;
     let dir = Dir::open(&path)?;
-    let mode = Mode::from_raw_mode(dir.stat()?.st_mode) & Mode::from_raw_mode(0o777);
+    let mode = mode(&dir)?;
     if mode.intersects(Mode::WGRP | Mode::WOTH) {
         return Err(StoreError::WritableByOthers { path, mode: mode.as_raw_mode() });
-    }
-    if mode != Mode::RWXU {
-        dir.set_private()?;
     }
     Ok(dir)
 }
 
-fn make_home(home: &AbsPath) -> std::io::Result<()> {
+fn mode(dir: &Dir) -> Result<Mode, StoreError> {
+    Ok(Mode::from_raw_mode(dir.stat()?.st_mode) & Mode::from_raw_mode(0o777))
+}
+
+fn make_home(home: &AbsPath) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
     let mut private = std::fs::DirBuilder::new();
     private.mode(0o700);
@@ -260,32 +282,31 @@ fn make_home(home: &AbsPath) -> std::io::Result<()> {
     match private.recursive(false).create(home) {
         Ok(()) => std::fs::set_permissions(home, std::fs::Permissions::from_mode(0o700)),
         // Another process was faster.
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Refuses the store of a newer pactify; marks a new one as ours.
+/// Marks a new store as ours.
+fn mark(home: &Dir) -> Result<(), StoreError> {
+    // Threads of one process may be here at the same time, too.
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let fresh = format!(".{FORMAT}.{}.{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+    home.remove(&fresh)?;
+    home.write_new(&fresh, format!("{STORE_FORMAT}\n").as_bytes())?;
+    let placed = home.rename_new(&fresh, home, FORMAT);
+    home.remove(&fresh)?;
+    match placed {
+        Ok(()) => Ok(home.sync()?),
+        Err(DiskError::Exists { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Refuses the store of a newer pactify.
 fn check_format(home: &Dir) -> Result<(), StoreError> {
     const MAX_BYTES: u64 = 64;
-    let text = match home.read(FORMAT, MAX_BYTES) {
-        Err(DiskError::Missing { .. }) => {
-            // Threads of one process may be here at the same time, too.
-            static MADE: AtomicU64 = AtomicU64::new(0);
-            let fresh = format!(".{FORMAT}.{}.{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-            home.remove(&fresh)?;
-            home.write_new(&fresh, format!("{STORE_FORMAT}\n").as_bytes())?;
-            let placed = home.rename_new(&fresh, home, FORMAT);
-            home.remove(&fresh)?;
-            match placed {
-                Ok(()) => home.sync()?,
-                Err(DiskError::Exists { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-            home.read(FORMAT, MAX_BYTES)?
-        }
-        read => read?,
-    };
+    let text = home.read(FORMAT, MAX_BYTES)?;
     let path = home.path().join(FORMAT);
     match std::str::from_utf8(&text).ok().and_then(|text| text.trim_end().parse::<u64>().ok()) {
         Some(STORE_FORMAT) => Ok(()),

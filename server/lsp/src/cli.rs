@@ -9,6 +9,7 @@ mod apply;
 mod approve;
 mod brief;
 mod cancel;
+mod candidates;
 mod choice;
 mod completions;
 mod debug_report;
@@ -21,6 +22,7 @@ mod export;
 mod harnesses;
 mod list;
 mod login;
+mod meant;
 mod output;
 mod place;
 mod prune;
@@ -35,13 +37,14 @@ mod undo;
 mod watch;
 mod wording;
 
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use pactify_core::Failure;
+use pactify_core::{AbsPath, Failure};
 use pactify_engine::env::Env;
 use pactify_engine::jobs::Jobs;
-use pactify_engine::log::Stderr;
+use pactify_engine::log::{self, Stderr};
 
 use crate::entry;
 use output::Output;
@@ -112,19 +115,25 @@ struct Terminal {
 /// How a command that did its work ends.
 type Ended = Result<u8, Failure>;
 
+/// What the log is called by.
+const PROGRAM: &str = "pactify";
+
 /// Everything went as asked.
 const DONE: u8 = 0;
 
 /// Reads the command line, does what it says, and gives the exit code.
 #[must_use]
 pub fn run() -> ExitCode {
+    if let Some(answered) = completions::answer() {
+        return answered;
+    }
     let program = Program::parse();
     let command = match program.part {
         Part::Completions(args) | Part::Sub(Command::Completions(args)) => return completions::run(args),
         Part::Sub(command) => command,
     };
     let output = Output::of_process();
-    let env = match entry::begin("pactify", Stderr::Quiet) {
+    let env = match entry::begin(PROGRAM, Stderr::Quiet) {
         Ok(env) => env,
         Err(error) => {
             let failure = Failure::internal(format!("{:#}", anyhow::Error::from(error)));
@@ -133,12 +142,26 @@ pub fn run() -> ExitCode {
     };
     let output = output.styled_for(&env);
     let json = command.json();
-    let ended = Jobs::open(env).and_then(|jobs| command.run(&Terminal { jobs, output: output.clone() }));
+    let log = log::file(&env, PROGRAM);
+    let ended =
+        guarded(log, || Jobs::open(env).and_then(|jobs| command.run(&Terminal { jobs, output: output.clone() })));
     output.end_status();
     match ended {
         Ok(code) => ExitCode::from(code),
         Err(failure) => output.refuse(&failure, json),
     }
+}
+
+/// Does the work; a panic in it is told like everything else that goes wrong. The panic itself is in the log.
+fn guarded(log: Option<AbsPath>, work: impl FnOnce() -> Ended) -> Ended {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let message = format!("pactify came upon a defect of its own: {}", log::panic_message(&*panic));
+        let mut failure = Failure::internal(message);
+        if let Some(log) = log {
+            failure.next = format!("{}; {log} says where it happened", failure.next);
+        }
+        Err(failure)
+    })
 }
 
 impl Terminal {

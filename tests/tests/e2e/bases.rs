@@ -92,8 +92,8 @@ fn a_terminal_starts_from_the_checkout_and_says_why_not_from_buffers() -> Result
     let ended = run(&["--base", "workingTree", "--linked"])?;
     assert!(ended.stderr.contains("private"), "{}", ended.stderr);
     let ended = run(&["--base", "nonsense"])?;
-    assert!(ended.stderr.contains("head, workingTree, buffers"), "{}", ended.stderr);
-    let ended = run(&["--base", "workingTree"])?;
+    assert!(ended.stderr.contains("head, working-tree"), "{}", ended.stderr);
+    let ended = run(&["--base", "working-tree"])?;
     assert!(ended.stderr.contains("the job starts from your uncommitted changes"), "{}", ended.stderr);
     assert_eq!(ended.stderr.matches("the job starts from").count(), 1, "told once: {}", ended.stderr);
     Ok(())

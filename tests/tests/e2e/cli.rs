@@ -126,7 +126,7 @@ fn a_directory_stands_for_what_is_below_it_and_names_nothing_sensitive() -> Resu
     assert_eq!(refused.code(), 5, "{refused:?}");
     assert!(refused.stderr.contains("src/.envrc") && !refused.stderr.contains("a.txt"), "{refused:?}");
     assert_eq!(repository.status()?, "");
-    assert_eq!(apply(&["--path", "nowhere"])?.code(), 5, "no such path");
+    assert_eq!(apply(&["--path", "nowhere"])?.code(), 2, "no such path");
     assert_eq!(apply(&["--path", "src/deep"])?.code(), 0);
     assert_eq!(repository.status()?, "?? src/deep/");
     assert!(!repository.path().join("src/a.txt").exists());

@@ -11,6 +11,7 @@ mod cut_off;
 mod doctor;
 mod editors;
 mod elsewhere;
+mod guidance;
 mod hostile;
 mod hosts;
 mod in_place;

@@ -4,14 +4,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{JOB, use_scripted_agent};
-use pactify_tests::outside;
+use pactify_tests::editor::{JOB, pid, use_scripted_agent};
 use pactify_tests::running::Running;
 use pactify_tests::sandbox::{Repository, Sandbox};
 use pactify_tests::terminal::Terminal;
-use serde_json::json;
+use pactify_tests::{outside, rendezvous};
+use serde_json::{Value, json};
 
 const SIZE: (u16, u16) = (100, 30);
 
@@ -58,7 +58,7 @@ fn a_task_is_written_in_the_persons_editor_watched_live_and_applied_after_a_ques
     assert_eq!(fs::read_dir(sandbox.pactify_home().join("briefs"))?.count(), 0, "the brief's file is gone");
 
     terminal.enter("clear; $PACTIFY sub apply last")?;
-    terminal.until(&["Write these 1 paths into the checkout?"])?;
+    terminal.until(&["Write this path into the checkout?"])?;
     assert_eq!(repository.status()?, "");
     terminal.enter("y")?;
     terminal.until(&["a.txt"])?;
@@ -80,6 +80,20 @@ fn an_editor_that_is_left_without_a_word_starts_no_job() -> Result<()> {
     terminal.enter("clear; VISUAL=false $PACTIFY sub run; echo \"code $?\"")?;
     terminal.until(&["the editor false ended with", "code 2"])?;
     assert!(!sandbox.pactify_home().join("jobs").read_dir().is_ok_and(|mut jobs| jobs.next().is_some()));
+    Ok(())
+}
+
+#[test]
+fn without_an_editor_a_person_is_told_how_to_give_a_brief() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let terminal = shell(&sandbox, &repository, Path::new("unused"))?;
+    terminal.enter("unset VISUAL EDITOR; PATH=/nowhere $PACTIFY sub run; echo \"code $?\"")?;
+    terminal.until(&["there is no vi", "pipe the task in", "code 2"])?;
+    terminal.enter("clear; TERM=dumb $PACTIFY sub run; echo \"code $?\"")?;
+    terminal.until(&["cannot show an editor", "pipe the task in", "code 2"])?;
     Ok(())
 }
 
@@ -119,22 +133,80 @@ fn a_broken_store_is_no_fault_of_the_person() -> Result<()> {
     Ok(())
 }
 
+/// What bash offers when a person presses Tab after these words in `folder`.
+fn completed(sandbox: &Sandbox, folder: &Path, words: &[&str]) -> Result<Vec<String>> {
+    let script = "set -e; source <(\"$1\" completions bash); shift; COMP_WORDS=(pactify \"$@\"); COMP_CWORD=$#; \
+                  _clap_complete_pactify pactify \"${!#}\" sub; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let mut bash = sandbox.command("bash");
+    bash.args(["-c", script, "bash"]).arg(outside::program("pactify")?).args(words).current_dir(folder);
+    let ended = Running::start(bash, b"")?.wait(JOB)?;
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""), "{ended:?}");
+    // Where a word may be an option, those are offered as well.
+    Ok(ended.stdout.lines().filter(|word| !word.starts_with('-')).map(str::to_owned).collect())
+}
+
+#[test]
+fn a_shell_offers_the_jobs_of_the_checkout_and_the_agents_and_touches_nothing() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let (repository, other) = (sandbox.repository("one")?, sandbox.repository("two")?);
+    repository.fill()?;
+    other.fill()?;
+    let sub = |repository: &Repository<'_>, arguments: &[&str], input: &str| -> Result<String> {
+        let mut command = sandbox.command(outside::program("pactify")?);
+        command.arg("sub").args(arguments).current_dir(repository.path());
+        Ok(Running::start(command, input.as_bytes())?.wait(JOB)?.success()?.stdout)
+    };
+    let run = |repository: &Repository<'_>| -> Result<String> {
+        let ran = sub(repository, &["run", "--json"], &brief(&json!([write("a.txt", "a\n")])))?;
+        let told: Value = serde_json::from_str(&ran)?;
+        let events = sub(repository, &["events", "last", "--json"], "")?;
+        let first: Value = serde_json::from_str(events.lines().next().context("no events")?)?;
+        let host = pid(&first["event"]["host"]["pid"])?;
+        assert!(rendezvous::ends(host, JOB)?, "the host goes on writing");
+        Ok(told["job"]["id"].as_str().context("no id")?.to_owned())
+    };
+    let (here, elsewhere) = (run(&repository)?, run(&other)?);
+    let before = listing(&sandbox.pactify_home())?;
+    let offered = |folder: &Path, words: &[&str]| completed(&sandbox, folder, words);
+    assert_eq!(offered(&repository.path().join("src"), &["sub", "apply", ""])?, ["last".to_owned(), here.clone()]);
+    assert_eq!(offered(repository.path(), &["sub", "undo", &here[..9]])?, std::slice::from_ref(&here));
+    let end = &here[here.len() - 6..];
+    assert_eq!(offered(repository.path(), &["sub", "diff", &end[..3]])?, [end]);
+    let all = offered(sandbox.root(), &["sub", "prune", "2"])?;
+    assert!(all.contains(&here) && all.contains(&elsewhere), "{all:?}");
+    assert_eq!(offered(repository.path(), &["sub", "retry", "last", "--harness", "k"])?, ["kimi"]);
+    assert_eq!(offered(repository.path(), &["sub", "run", "--base", ""])?, ["head", "working-tree"]);
+    assert!(listing(&sandbox.pactify_home())? == before, "something was written");
+    Ok(())
+}
+
+/// Every file below, with when it was written.
+fn listing(folder: &Path) -> Result<Vec<(PathBuf, std::time::SystemTime)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let (entry, path) = entry.map(|entry| (entry.metadata(), entry.path()))?;
+        let entry = entry?;
+        found.push((path.clone(), entry.modified()?));
+        if entry.is_dir() {
+            found.extend(listing(&path)?);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 #[test]
 fn a_shell_completes_what_was_generated_for_it() -> Result<()> {
     let sandbox = Sandbox::new()?;
-    // What bash does when the person presses Tab after `pactify sub a`.
-    let script = "set -e; source <(\"$1\" completions bash); COMP_WORDS=(pactify sub a); COMP_CWORD=2; \
-                  _pactify pactify a sub; printf '%s\\n' \"${COMPREPLY[@]}\"";
-    let mut bash = sandbox.command("bash");
-    bash.args(["-c", script, "bash"]).arg(outside::program("pactify")?);
-    let completed = Running::start(bash, b"")?.wait(JOB)?;
-    assert_eq!(completed.code(), 0, "{completed:?}");
-    let words: Vec<&str> = completed.stdout.lines().collect();
-    assert!(words.contains(&"apply") && words.iter().all(|word| word.starts_with('a')), "{words:?}");
+    let words = completed(&sandbox, sandbox.root(), &["sub", "a"])?;
+    assert!(words.contains(&"apply".to_owned()) && words.iter().all(|word| word.starts_with('a')), "{words:?}");
+    assert_eq!(completed(&sandbox, sandbox.root(), &["sub", "show", ""])?, ["last"]);
+    assert!(!sandbox.pactify_home().exists(), "a look makes nothing");
+    let program = outside::program("pactify")?.display().to_string();
     for shell in ["zsh", "fish", "elvish", "powershell"] {
-        let generated =
-            sandbox.start(&outside::program("pactify")?.display().to_string(), &["completions", shell], b"")?;
-        assert!(generated.wait(JOB)?.success()?.stdout.contains("apply"), "{shell}");
+        let generated = sandbox.start(&program, &["completions", shell], b"")?;
+        assert!(generated.wait(JOB)?.success()?.stdout.contains(&program), "{shell}");
     }
     Ok(())
 }

@@ -30,6 +30,14 @@ local M = {}
 ---@field confirmMerges? pactify.ShownMerge[] Merges that the person looked at and wants.
 ---@field confirmOutside? boolean Whether the person looked at the dangerous changes outside the job's tree and wants the result all the same.
 
+--- One apply that wrote something.
+---@class pactify.ApplyView
+---@field apply integer Its number within the job, by which `pactify.undo` takes it.
+---@field at string When it was recorded.
+---@field paths string[] The first paths that it wrote, as they are shown.
+---@field pathsMore? integer How many more there were.
+---@field undone? boolean Whether it was taken back.
+
 --- A question that only the person can answer.
 ---@class pactify.Approval
 ---@field kind pactify.ApprovalKind What it is about.
@@ -153,6 +161,8 @@ local M = {}
 ---@field jobId string The new job.
 ---@field state pactify.SeenState Its state: `queued`, unless its host was quick.
 ---@field worktree string Where it will work: its tree, or the checkout.
+---@field harness string Who does it.
+---@field harnessChoice pactify.HarnessChoice Why that one.
 ---@field notices string[] What the person should know at once: what of the uncommitted changes is part of the job, for one.
 
 --- What became of a job's result.
@@ -319,6 +329,12 @@ local M = {}
 ---@field id string Its name.
 ---@field accepted boolean Whether it was applied before.
 
+--- Why a job's harness is the one that it is.
+---@alias pactify.HarnessChoice
+---| 'named' # It was asked for, or the job that is done again had it.
+---| 'configured' # It is the configuration's.
+---| 'firstFound' # It was the first that was found.
+
 --- Result of `pactify.harnesses`.
 ---@class pactify.HarnessList
 ---@field harnesses pactify.HarnessView[] Every harness of this build.
@@ -397,6 +413,7 @@ local M = {}
 ---@field requests? pactify.WaitingView[] Every open permission request, oldest first.
 ---@field error? pactify.Failure What went wrong, if something did.
 ---@field outside? pactify.OutsideChange[] What changed outside its tree while it ran, whoever did it: worst first.
+---@field applies? pactify.ApplyView[] Its applies that wrote something, oldest first.
 ---@field ending? pactify.Ending What to tell a person, once the job needs no more waiting.
 
 --- The notification `pactify/job/event`.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Difference, Item, RefValue, Value, config};
-use crate::display::{headline, neutral};
+use crate::display::{counted, headline, neutral};
 use crate::{AttemptNo, RepoPath};
 
 /// How much a change outside matters, worst first.
@@ -181,11 +181,10 @@ fn of_ref(
         (Some(_), Some(_)) if remote => (Weight::Ordinary, "was updated".to_owned(), false),
         (Some(old), Some(new)) => match moved() {
             Move::Forward { commits, logged: true } => {
-                let plural = if commits == 1 { "" } else { "s" };
-                (Weight::Ordinary, format!("moved forward by {commits} commit{plural}"), false)
+                (Weight::Ordinary, format!("moved forward by {}", counted(commits, "commit")), false)
             }
             Move::Forward { commits, logged: false } => {
-                let what = format!("moved forward by {commits} commits that its log does not know");
+                let what = format!("moved forward by {} that its log does not know", counted(commits, "commit"));
                 (Weight::Notable, what, is_whole(old))
             }
             Move::Logged if is_head => (Weight::Ordinary, format!("is at {} now", short(new)), false),

@@ -5,7 +5,10 @@
 //! and counted. Whether a host is alive is not in the journal: [`JobState::seen`] adds it, and a state that needs
 //! a host which is gone is *lost* — derived by each reader, written by none.
 
+mod applies;
 mod trigger;
+
+pub use self::applies::{Applies, WrittenApply};
 
 use std::collections::BTreeSet;
 
@@ -75,10 +78,8 @@ pub struct JobState {
     pub result: Option<ResultRecord>,
     /// What became of it.
     pub disposition: Disposition,
-    /// The number of applies so far.
-    pub applies: u32,
-    /// Those of them that were not taken back, oldest first.
-    pub standing: Vec<u32>,
+    /// The applies so far.
+    pub applies: Applies,
     /// The tree of what the person accepted so far, over all results; `None` when nothing ever was.
     pub accepted: Option<ObjectId>,
     /// The job's tree, from the first attempt that made one until a discard or a prune.
@@ -455,16 +456,12 @@ impl JobState {
                 (self.checkout_changes, self.checkout_changes_more) = (changed.clone(), *more);
             }
             Known::Applied { apply, complete, accepted, paths, .. } => {
-                self.applies = self.applies.max(*apply);
-                // One that found everything in place wrote nothing that could be taken back.
-                if !paths.is_empty() {
-                    self.standing.push(*apply);
-                }
+                self.applies.add(*apply, record.at, paths);
                 self.accepted.clone_from(accepted);
                 self.disposition = if *complete { Disposition::Applied } else { Disposition::PartlyApplied };
             }
             Known::Undone { apply, accepted } => {
-                self.standing.retain(|standing| standing != apply);
+                self.applies.take_back(*apply);
                 self.accepted.clone_from(accepted);
                 self.disposition = self.undecided();
             }

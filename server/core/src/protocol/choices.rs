@@ -17,6 +17,19 @@ pub enum BriefSource {
     },
 }
 
+/// Why a job's harness is the one that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum HarnessChoice {
+    /// It was asked for, or the job that is done again had it.
+    Named,
+    /// It is the configuration's.
+    Configured,
+    /// It was the first that was found.
+    FirstFound,
+}
+
 /// How much a preview tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -6,7 +6,7 @@ use crate::job::state::SeenState;
 use crate::job::{BaseKind, Isolation};
 use crate::permission::Policy;
 
-use super::BriefSource;
+use super::{BriefSource, HarnessChoice};
 
 wire! {
     /// Argument of `pactify.delegate`.
@@ -62,6 +62,10 @@ wire! {
         pub state: SeenState,
         /// Where it will work: its tree, or the checkout.
         pub worktree: String,
+        /// Who does it.
+        pub harness: String,
+        /// Why that one.
+        pub harness_choice: HarnessChoice,
         /// What the person should know at once: what of the uncommitted changes is part of the job, for one.
         pub notices: Vec<String>,
     }

@@ -169,9 +169,29 @@ wire! {
         /// What changed outside its tree while it ran, whoever did it: worst first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub outside: Vec<OutsideChange>,
+        /// Its applies that wrote something, oldest first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub applies: Vec<ApplyView>,
         /// What to tell a person, once the job needs no more waiting.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub ending: Option<Ending>,
+    }
+
+    /// One apply that wrote something.
+    pub struct ApplyView {
+        /// Its number within the job, by which `pactify.undo` takes it.
+        pub apply: u32,
+        /// When it was recorded.
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        pub at: Timestamp,
+        /// The first paths that it wrote, as they are shown.
+        pub paths: Vec<String>,
+        /// How many more there were.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub paths_more: u64,
+        /// Whether it was taken back.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub undone: bool,
     }
 
     /// One verification command that ended.

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
-use super::{JobDetail, JobSummary, VerificationView, WaitingView, words};
+use super::{ApplyView, JobDetail, JobSummary, VerificationView, WaitingView, words};
 use crate::AbsPath;
-use crate::display::{neutral, neutral_block};
+use crate::display::{counted, neutral, neutral_block};
 use crate::job::JobSpec;
-use crate::job::state::{JobState, SeenState, Verification, Waiting};
+use crate::job::state::{JobState, SeenState, Verification, Waiting, WrittenApply};
 use crate::permission::PermissionOption;
 
 /// What RFC 3986 leaves unescaped in a path.
@@ -56,12 +56,19 @@ pub fn detail(summary: JobSummary, spec: &JobSpec, state: &JobState) -> JobDetai
         requests: attempt.into_iter().flat_map(|attempt| &attempt.waiting).map(waiting).collect(),
         error: ended.and_then(|ended| ended.failure.clone()),
         outside: state.outside_changes(),
+        applies: state.applies.written().iter().map(apply).collect(),
         ending: None,
     };
     if matches!(detail.summary.state, SeenState::Finished | SeenState::Lost) {
         detail.ending = Some(words::ending(&detail));
     }
     detail
+}
+
+fn apply(apply: &WrittenApply) -> ApplyView {
+    let WrittenApply { number, at, paths, paths_more, undone } = apply;
+    let paths = paths.iter().map(|path| neutral(path).into_owned()).collect();
+    ApplyView { apply: *number, at: *at, paths, paths_more: *paths_more, undone: *undone }
 }
 
 fn verification(verification: &Verification) -> VerificationView {
@@ -84,8 +91,7 @@ pub fn waiting(waiting: &Waiting) -> WaitingView {
 
 /// How a progress line counts changes: `3 files, +10 −2`.
 pub fn totals_line(totals: crate::change::Totals) -> String {
-    let plural = if totals.files == 1 { "" } else { "s" };
-    let mut line = format!("{} file{plural}, +{} −{}", totals.files, totals.added, totals.deleted);
+    let mut line = format!("{}, +{} −{}", counted(totals.files, "file"), totals.added, totals.deleted);
     if totals.sensitive > 0 {
         let _ = write!(line, ", {} sensitive", totals.sensitive);
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::view::totals_line;
 use super::{EventView, JobDetail, JobSummary, WaitingView};
 use crate::Failure;
-use crate::display::{headline, neutral, script};
+use crate::display::{counted, headline, neutral, script};
 use crate::fingerprint::{OutsideChange, Weight};
 use crate::job::access::Access;
 use crate::job::event::{AttemptReason, Event, ExitRecord, Known, PlanEntry, PlanStatus};
@@ -129,7 +129,7 @@ fn meaning(kind: OptionKind) -> &'static str {
 
 /// What to tell when the job ended, or its host is gone.
 pub fn ending(job: &JobDetail) -> Ending {
-    let JobSummary { id, state, outcome, changes, access, .. } = &job.summary;
+    let JobSummary { id, state, outcome, changes, access, disposition, .. } = &job.summary;
     if *state == SeenState::Lost {
         return Ending {
             tone: Tone::Bad,
@@ -144,14 +144,13 @@ pub fn ending(job: &JobDetail) -> Ending {
         && danger > 0
     {
         let done = changed.map_or_else(|| "finished".to_owned(), |totals| format!("changed {}", totals_line(totals)));
-        let plural = if danger == 1 { "" } else { "s" };
         return Ending {
             tone: Tone::Bad,
-            what: format!("{done}, with {danger} dangerous change{plural} outside the worktree"),
+            what: format!("{done}, with {} outside the worktree", counted(danger as u64, "dangerous change")),
             next: format!("look at them, and put them back, with `pactify sub restore {id} --list`"),
         };
     }
-    match (outcome, changed) {
+    let ending = match (outcome, changed) {
         (Some(Outcome::Succeeded), Some(totals)) => Ending {
             tone: Tone::Good,
             what: format!("changed {}", totals_line(totals)),
@@ -173,7 +172,20 @@ pub fn ending(job: &JobDetail) -> Ending {
         }
         (Some(outcome), _) => failed(*outcome, job.error.as_ref()),
         (None, _) => Ending { tone: Tone::Plain, what: self::state(&job.summary).to_owned(), next: answer(job) },
-    }
+    };
+    decided(ending, *disposition)
+}
+
+/// The ending of a job of whose result something became since.
+fn decided(ending: Ending, disposition: Disposition) -> Ending {
+    let next = match disposition {
+        Disposition::Pending => return ending,
+        Disposition::Applied => "undo the apply, if it is not what you want, or resume the job with a message",
+        Disposition::PartlyApplied => "apply or discard the rest, or undo the apply",
+        Disposition::Discarded => "retry the job to have it done again",
+    };
+    let became = self::disposition(disposition).unwrap_or_default();
+    Ending { what: format!("{}, {became}", ending.what), next: next.to_owned(), ..ending }
 }
 
 /// One event in one line, for a log that a person reads; `None` when only programs care. An event of a newer build is
@@ -207,7 +219,7 @@ pub fn event(event: &EventView) -> Option<String> {
             let now = now.map(|entry| format!(": {}", headline(&entry.text, 200))).unwrap_or_default();
             format!("plan, {done} of {} done{now}", entries.len())
         }
-        Known::Notice { text, .. } => format!("note: {}", headline(&text, 300)),
+        Known::Notice { text, .. } => notice(&text),
         Known::PermissionRequested { title, .. } => format!("waits for you: {}", headline(&title, 200)),
         Known::PermissionAnswered { option: Some(option), .. } => format!("answered: {}", headline(&option, 60)),
         Known::PermissionAnswered { .. } => "nobody answered: denied".to_owned(),
@@ -229,15 +241,17 @@ pub fn event(event: &EventView) -> Option<String> {
             format!("{} `{}`", if passed { "passed" } else { "did not pass" }, headline(&command, 200))
         }
         Known::CheckoutCompared { changed, more, .. } if !changed.is_empty() => {
-            format!("your checkout is not as it was: {} changes", changed.len() as u64 + more)
+            format!("your checkout is not as it was: {}", counted(changed.len() as u64 + more, "change"))
         }
         Known::AttemptEnded { outcome, .. } => format!("ended: {}", self::outcome(outcome)),
-        Known::Applied { paths, .. } => format!("applied {} paths", paths.len()),
+        Known::Applied { paths, .. } => format!("applied {}", counted(paths.len() as u64, "path")),
         Known::Undone { apply, .. } => format!("apply {apply} was undone"),
         Known::Discarded => "discarded".to_owned(),
         Known::TreeRemoved => "its tree was removed to make room".to_owned(),
         Known::OutsideChanges { changes, more, .. } => outside(&changes, more),
-        Known::OutsideRestored { ids } => format!("put back {} changes outside the worktree", ids.len()),
+        Known::OutsideRestored { ids } => {
+            format!("put back {} outside the worktree", counted(ids.len() as u64, "change"))
+        }
         Known::SessionStarted { .. }
         | Known::Reasoning { .. }
         | Known::CommandOutput { .. }
@@ -248,6 +262,11 @@ pub fn event(event: &EventView) -> Option<String> {
         | Known::OutsideRecorded { .. }
         | Known::Swept { .. } => return None,
     })
+}
+
+/// A notice, in one line.
+pub fn notice(text: &str) -> String {
+    format!("note: {}", headline(text, 300))
 }
 
 /// What changed outside a job's tree, in one sentence that accuses nobody.

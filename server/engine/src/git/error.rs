@@ -214,6 +214,14 @@ pub enum GitError {
         /// What changed.
         what: String,
     },
+    /// A branch is there already.
+    #[error("there is a branch {name:?} already, {}", if *is_same { "with this very result" } else { "with something else in it" })]
+    BranchExists {
+        /// Its name.
+        name: String,
+        /// Whether its files are those of the result.
+        is_same: bool,
+    },
     /// A branch could not be made.
     #[error("cannot make the branch {name:?}: {reason}")]
     BranchRefused {

@@ -46,7 +46,7 @@ impl Git {
     /// Makes the branch `name` of the person's repository: a commit with `result` on top of the job's base.
     ///
     /// # Errors
-    /// [`GitError::BranchRefused`] when there is such a branch or the name is none.
+    /// [`GitError::BranchExists`] when there is such a branch, [`GitError::BranchRefused`] when the name is none.
     pub fn publish_branch(
         &self,
         capture: &AbsPath,
@@ -61,6 +61,12 @@ impl Git {
         let person = Place::Person(repository);
         self.try_run(&Call::new(Verb::CheckRefFormat, person).args(["--branch", name]))?
             .map_err(|_| refused("it is not a branch's name".to_owned()))?;
+
+        let tip = Call::new(Verb::RevParse, person).args(["--verify", "--quiet", &format!("{full}^{{tree}}")]);
+        if let Ok(tree) = self.try_run(&tip)? {
+            let is_same = tree.trim_ascii() == result.as_str().as_bytes();
+            return Err(GitError::BranchExists { name: name.to_owned(), is_same });
+        }
 
         let private = Place::Private { git_dir: capture, work_tree: None, index: None };
         let wanted = format!("{result}\n{}\n^{}\n", base.commit, base.public_commit());

@@ -126,8 +126,8 @@ impl Jobs {
         if left.is_empty() {
             return Ok(());
         }
-        let message =
-            format!("an interrupted apply was taken back, but for {} path(s) that you edited{kept}", left.len());
+        let edited = display::counted(left.len() as u64, "path");
+        let message = format!("an interrupted apply was taken back, but for {edited} that you edited{kept}");
         let next = "look at these paths, then run the command again: it goes on from what is there";
         Err(Failure::new(FailureCode::ApplyConflict, display::neutral(&message), next).with_conflicts(left))
     }
@@ -142,7 +142,7 @@ impl Jobs {
         journal: &Journal,
         job: &JobId,
     ) -> Result<(), Failure> {
-        let applies = journal.state().applies;
+        let applies = journal.state().applies.last();
         if applies == 0 {
             return Ok(());
         }
@@ -202,7 +202,7 @@ pub(super) fn plan(
 }
 
 fn next_apply(journal: &Journal, lock: &RepositoryLock) -> Result<ApplyId, ApplyError> {
-    let mut id = ApplyId { job: journal.lock().job().id().clone(), number: journal.state().applies + 1 };
+    let mut id = ApplyId { job: journal.lock().job().id().clone(), number: journal.state().applies.last() + 1 };
     while apply::is_left(lock, &id)? {
         id.number += 1;
     }

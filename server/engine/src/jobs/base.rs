@@ -65,7 +65,7 @@ impl Jobs {
     }
 
     fn with_buffers(&self, repository: &RepositoryRecord, texts: &[UnsavedText]) -> Result<Source, Failure> {
-        let (mut buffers, mut unknown, mut outside) = (Vec::new(), Vec::new(), 0);
+        let (mut buffers, mut unknown, mut outside) = (Vec::new(), Vec::new(), 0_u64);
         for UnsavedText { path, text } in texts {
             match (name_in_checkout(path, repository)?, text) {
                 (None, _) => outside += 1,
@@ -81,8 +81,12 @@ impl Jobs {
         let notices = [
             about(&unknown, "unsaved text is too long to be part of the job"),
             about(&elsewhere.collect::<Vec<_>>(), "unsaved text of other editors is not part of the job"),
-            (outside > 0)
-                .then(|| format!("unsaved text outside of the repository is not part of the job: {outside} files")),
+            (outside > 0).then(|| {
+                format!(
+                    "unsaved text outside of the repository is not part of the job: {}",
+                    display::counted(outside, "file")
+                )
+            }),
         ];
         Ok(Source { kind: BaseKind::Buffers, buffers, notices: notices.into_iter().flatten().collect() })
     }

@@ -14,7 +14,7 @@ use pactify_core::job::state::SeenState;
 use pactify_core::job::verify::Check;
 use pactify_core::job::{BaseKind, Isolation, JobSpec, Limits, Place, RepositoryRecord, SPEC_FORMAT};
 use pactify_core::permission::Policy;
-use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, view};
+use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, HarnessChoice, view};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId};
 
 use super::base::{self, UnsavedText};
@@ -59,7 +59,9 @@ impl Jobs {
         let examined = self.git()?.examine(&folder)?;
         let picked = match named {
             // Whether it is there is looked at once nothing else stands in the way.
-            Some((harness, settings)) => Picked { harness, settings, found: None, notice: None },
+            Some((harness, settings)) => {
+                Picked { harness, settings, found: None, choice: HarnessChoice::Named, notice: None }
+            }
             None => unnamed::pick(&settings, |harness, own| {
                 harness::find(self.env(), harness, own, Some(&examined.repository)).map(Some)
             })?,
@@ -99,7 +101,7 @@ impl Jobs {
         unsaved: Option<&[UnsavedText]>,
     ) -> Result<Delegated, Failure> {
         let Wish { brief, access, place, isolation, limits, with_user_config, .. } = wish;
-        let Picked { harness, settings: of_harness, found, notice } = wish.picked;
+        let Picked { harness, settings: of_harness, found, choice, notice } = wish.picked;
         refuse_mode(&*harness, access)?;
         harness.check_settings(&of_harness, access)?;
         let of_configuration = user_config(&*harness, access, with_user_config)?;
@@ -141,10 +143,17 @@ impl Jobs {
             written_by: host::VERSION.to_owned(),
             unknown: serde_json::Map::new(),
         };
-        self.create(draft, &spec, notice.into_iter().chain(of_configuration).chain(notices).collect())
+        let notices = notice.into_iter().chain(of_configuration).chain(notices).collect();
+        self.create(draft, &spec, choice, notices)
     }
 
-    fn create(&self, draft: Draft, spec: &JobSpec, notices: Vec<String>) -> Result<Delegated, Failure> {
+    fn create(
+        &self,
+        draft: Draft,
+        spec: &JobSpec,
+        choice: HarnessChoice,
+        notices: Vec<String>,
+    ) -> Result<Delegated, Failure> {
         let (job, lock) = draft.create(spec)?;
         host::start(self.env(), lock, Errand::Run)?;
         let mut said = super::approve::notices(spec.setup.as_ref(), &spec.verify);
@@ -159,6 +168,8 @@ impl Jobs {
             job_id: spec.id.to_string(),
             state: SeenState::Queued,
             worktree: view::file_uri(worktree.as_path()),
+            harness: spec.harness.to_string(),
+            harness_choice: choice,
             notices: [said, notices].concat(),
         })
     }

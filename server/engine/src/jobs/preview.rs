@@ -13,8 +13,8 @@ use pactify_core::change::plan::Selection;
 use pactify_core::change::sensitive::{Tier, tier};
 use pactify_core::change::{Change, ChangeKind, ChangeSet, Entry, EntryMode, Note, Totals, hunk};
 use pactify_core::fingerprint::OutsideChange;
-use pactify_core::job::JobSpec;
 use pactify_core::job::state::SeenState;
+use pactify_core::job::{JobSpec, Place};
 use pactify_core::path::PathName;
 use pactify_core::protocol::{ExportForm, ExportParams, Exported, FileChange, Preview, PreviewFormat, PreviewParams};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, ObjectId, RepoPath, display};
@@ -26,6 +26,7 @@ use super::{Jobs, Page, invalid, job_id, page, unchanged};
 use crate::apply::unsaved::unsaved;
 use crate::git::renames::Rename;
 use crate::git::{GitError, Objects, Patch, Places, Texts};
+use crate::store::JobSnapshot;
 
 /// The longest patch that is sent in one piece, in bytes.
 const MAX_PATCH: usize = 16 << 20;
@@ -185,7 +186,7 @@ impl Jobs {
     pub(super) fn result(&self, job: &JobId) -> Result<Captured, Failure> {
         let (snapshot, seen) = self.store().seen(job)?;
         let state = &snapshot.state;
-        let Some(record) = &state.result else { return Err(no_result(job, seen, state.is_to_capture())) };
+        let Some(record) = &state.result else { return Err(no_result(&snapshot, seen)) };
         let (directory, git, spec) = (self.store().job(job)?, self.git()?, Arc::clone(&snapshot.spec));
         let capture = directory.capture();
         let list = git.change_list(&capture, &record.base_tree, record.change_set.tree())?;
@@ -228,13 +229,18 @@ fn lacks(why: &str, paths: &[String], next: &str) -> Option<String> {
     (!paths.is_empty()).then(|| format!("{why}: it lacks {}{more}; {next}", named.join(", ")))
 }
 
-fn no_result(job: &JobId, seen: SeenState, is_to_capture: bool) -> Failure {
+fn no_result(snapshot: &JobSnapshot, seen: SeenState) -> Failure {
+    let job = &snapshot.spec.id;
+    if snapshot.spec.place == Place::Checkout {
+        let message = format!("job {job} has no result: it only looked around in your checkout");
+        return Failure::new(FailureCode::WrongState, message, format!("`pactify sub show {job}` has its answer"));
+    }
     let (why, next) = match seen {
-        SeenState::Finished if is_to_capture => (
+        SeenState::Finished if snapshot.state.is_to_capture() => (
             "its tree could not be captured",
             "`pactify sub show` says why; repair that, then `pactify sub cancel` on the job captures its tree",
         ),
-        SeenState::Finished => ("nothing was captured", "`pactify sub show` says why it failed"),
+        SeenState::Finished => ("nothing was captured", "`pactify sub show` says how it ended"),
         SeenState::Lost => {
             ("its host died", "start the server, or cancel the job: what is in its tree is captured then")
         }
@@ -247,10 +253,13 @@ fn no_result(job: &JobId, seen: SeenState, is_to_capture: bool) -> Failure {
 pub(super) fn note(note: &Note) -> String {
     match note {
         Note::NestedRepository { path, files } => {
-            format!("{path} is a repository of its own: its {files} files are not included")
+            format!(
+                "{path} is a repository of its own: what is in it ({}) is not included",
+                display::counted(*files, "file")
+            )
         }
         Note::Submodule { path, files } => {
-            format!("{path} is a submodule: what changed in it ({files} files) is not included")
+            format!("{path} is a submodule: what changed in it ({}) is not included", display::counted(*files, "file"))
         }
         Note::SpecialFile { path, what } => format!("{path} is a {what}: not included"),
         Note::HardLinked { path, links } => {
@@ -258,7 +267,9 @@ pub(super) fn note(note: &Note) -> String {
         }
         Note::Ignored { files, examples } => {
             let shown: Vec<_> = examples.iter().map(ToString::to_string).collect();
-            format!("{files} new files are ignored by the repository and not included: {}", shown.join(", "))
+            let are = if *files == 1 { "is" } else { "are" };
+            let files = display::counted(*files, "new file");
+            format!("{files} {are} ignored by the repository and not included: {}", shown.join(", "))
         }
         Note::TooLarge { path, size } => format!("{path} has {size} bytes: not included"),
         Note::Unreadable { shown, why } => format!("{} could not be read: {why}", display::neutral(shown)),

@@ -110,7 +110,10 @@ impl Jobs {
             Some(most) => (most, "[limits] running-jobs"),
             None => (host::cores(), "as many as there are cores"),
         };
-        let why = format!("waits for its turn: {most} jobs run at once ({says})");
+        let why = match most {
+            1 => format!("waits for its turn: 1 job runs at once ({says})"),
+            _ => format!("waits for its turn: {most} jobs run at once ({says})"),
+        };
         JobSummary { activity: Some(why), ..summary }
     }
 

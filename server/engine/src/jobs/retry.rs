@@ -8,7 +8,7 @@ use pactify_core::config::Settings;
 use pactify_core::job::access::Access;
 use pactify_core::job::verify::{Check, Source};
 use pactify_core::job::{BaseKind, JobSpec, Place, RepositoryRecord};
-use pactify_core::protocol::{BriefSource, Delegated, RetryParams};
+use pactify_core::protocol::{BriefSource, Delegated, HarnessChoice, RetryParams};
 use pactify_core::{Failure, JobId};
 
 use super::base::UnsavedText;
@@ -51,7 +51,7 @@ fn wish(id: JobId, old: &JobSpec, params: &RetryParams, settings: &Settings) -> 
     let named = params.model.clone().filter(|model| !model.is_empty());
     Ok(Wish {
         brief: brief.unwrap_or_else(|| old.brief.clone()),
-        picked: Picked { harness, settings: of_harness, found: None, notice: None },
+        picked: Picked { harness, settings: of_harness, found: None, choice: HarnessChoice::Named, notice: None },
         model: named.or_else(|| old.model.clone().filter(|_| is_same_harness)),
         with_user_config: params.with_user_config.unwrap_or(is_same && old.with_user_config),
         access,

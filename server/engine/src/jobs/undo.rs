@@ -41,7 +41,7 @@ impl Jobs {
     pub(super) fn record_undone(&self, journal: &mut Journal, lock: &RepositoryLock) -> Result<(), Failure> {
         let job = journal.lock().job().id().clone();
         for apply in apply::undone(lock, &job)? {
-            if journal.state().standing.contains(&apply.number) {
+            if journal.state().applies.standing().contains(&apply.number) {
                 let event =
                     Known::Undone { apply: apply.number, accepted: self.accepted_without(journal, apply.number)? };
                 let attempt = self.last_attempt(journal)?;
@@ -102,12 +102,13 @@ fn chosen(job: &JobId, state: &JobState, wanted: Option<u32>) -> Result<u32, Fai
         let message = format!("job {job} was discarded, and with it what its applies had replaced");
         return refused(message, "take the old contents from git, or from your editor's history");
     }
-    match (wanted, state.standing.last()) {
+    let standing = state.applies.standing();
+    match (wanted, standing.last()) {
         (None, Some(newest)) => Ok(*newest),
-        (Some(number), _) if state.standing.contains(&number) => Ok(number),
+        (Some(number), _) if standing.contains(&number) => Ok(number),
         (_, None) => refused(format!("nothing of job {job} is applied"), "nothing needs to be undone"),
         (Some(number), Some(_)) => {
-            let standing: Vec<_> = state.standing.iter().map(ToString::to_string).collect();
+            let standing: Vec<_> = standing.iter().map(ToString::to_string).collect();
             let message = format!("job {job} has no apply {number} that stands");
             refused(message, &format!("undo one that does: {}", standing.join(", ")))
         }

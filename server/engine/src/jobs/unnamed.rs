@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use pactify_core::config::Settings;
 use pactify_core::harness::{Harness, HarnessName, HarnessSettings};
+use pactify_core::protocol::HarnessChoice;
 use pactify_core::{Failure, FailureCode};
 
 use super::delegate::unknown_harness;
@@ -17,6 +18,8 @@ pub(super) struct Picked<T> {
     pub(super) settings: HarnessSettings,
     /// What finding it came to.
     pub(super) found: T,
+    /// Why it is this one.
+    pub(super) choice: HarnessChoice,
     /// What a person should know of the choice.
     pub(super) notice: Option<String>,
 }
@@ -33,7 +36,7 @@ pub(super) fn pick<T>(
             .find(|(harness, _)| harness.name() == *chosen)
             .ok_or_else(|| unknown_harness(chosen.as_str(), settings))?;
         let found = find(&*harness, &own)?;
-        return Ok(Picked { harness, settings: own, found, notice: None });
+        return Ok(Picked { harness, settings: own, found, choice: HarnessChoice::Configured, notice: None });
     }
     let mut missing = Vec::new();
     let mut unusable = None;
@@ -42,7 +45,8 @@ pub(super) fn pick<T>(
         match find(&**harness, own) {
             Ok(found) => {
                 let notice = (!missing.is_empty()).then(|| passed_over(&missing, &name));
-                return Ok(Picked { harness: harness.clone(), settings: own.clone(), found, notice });
+                let (harness, settings, choice) = (harness.clone(), own.clone(), HarnessChoice::FirstFound);
+                return Ok(Picked { harness, settings, found, choice, notice });
             }
             Err(failure) if settings.configures(&name) => return Err(failure),
             Err(failure) if failure.code != FailureCode::HarnessNotFound => {

@@ -346,7 +346,7 @@ fn refs_that_were_broken_rewritten_or_deleted_come_back() {
             "Dangerous+ refs/heads/broken: names nothing that git understands",
             &format!("Notable+ refs/heads/back: was {head} and is {first} now"),
             &format!("Notable+ refs/heads/gone: is gone; it was {head}"),
-            "Notable+ refs/heads/raw: moved forward by 1 commits that its log does not know",
+            "Notable+ refs/heads/raw: moved forward by 1 commit that its log does not know",
         ],
     );
     let log = fixture.plain(&fixture.repo, &["reflog", "show", "back"]);

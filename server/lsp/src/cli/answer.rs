@@ -20,6 +20,7 @@ Examples:
   pactify sub answer k3xq2a allow-always --request 7")]
 pub(super) struct Args {
     /// The job
+    #[arg(add = super::candidates::jobs())]
     job: JobName,
     /// The id of the answer
     #[arg(value_name = "ANSWER", conflicts_with_all = ["allow", "deny"])]

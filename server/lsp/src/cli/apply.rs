@@ -31,6 +31,7 @@ Examples:
   pactify sub apply k3xq2a --confirm .vscode/tasks.json --merge --yes")]
 pub(super) struct Args {
     /// The job
+    #[arg(add = super::candidates::jobs())]
     job: JobName,
     /// Only this path, or everything below it; may be given several times
     #[arg(long, value_name = "PATH")]
@@ -66,7 +67,7 @@ impl Args {
         // Where the checkout cannot be looked at now, the apply itself says why.
         let mut preview = whole(terminal, &job, None, PreviewFormat::Summary, true)
             .or_else(|_| whole(terminal, &job, None, PreviewFormat::Summary, false))?;
-        let select = choice::selected(&self.path, &self.group, &confirm_sensitive, &preview.files)?;
+        let select = choice::selected(&job, &self.path, &self.group, &confirm_sensitive, &preview.files)?;
         if !select.is_empty() {
             preview.files.retain(|file| select.iter().any(|selected| selected.path == file.path));
         }
@@ -74,8 +75,10 @@ impl Args {
             print_summary(output, &preview);
         }
         if !self.yes {
-            let count = preview.files.len();
-            let question = format!("Write these {count} paths into the checkout?");
+            let question = match preview.files.len() {
+                1 => "Write this path into the checkout?".to_owned(),
+                count => format!("Write these {count} paths into the checkout?"),
+            };
             let next = "look at the diff, then pass --yes";
             if !output.confirm(&question, "write into the checkout", "nothing was written", next)? {
                 return Ok(FailureCode::WrongState.exit_code());
@@ -115,9 +118,12 @@ impl Args {
             }
             let shown = merges.iter().map(|merge| self.show(terminal, &params, merge));
             params.confirm_merges = shown.collect::<Result<_, _>>()?;
-            let count = params.confirm_merges.len();
+            let question = match params.confirm_merges.len() {
+                1 => "Write this merge?".to_owned(),
+                count => format!("Write these {count} merges?"),
+            };
             let wanted = self.merge || {
-                let asked = (!self.yes).then(|| terminal.output.ask(&format!("Write these {count} merges?")));
+                let asked = (!self.yes).then(|| terminal.output.ask(&question));
                 match asked.flatten() {
                     Some(true) => true,
                     Some(false) => return Ok(None),

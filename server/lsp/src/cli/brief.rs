@@ -12,6 +12,11 @@ use pactify_engine::env::Env;
 const TEMPLATE: &str = "\n<!-- Say what you want done: the first line becomes the job's title. -->\n\
 <!-- Save and close to start the job; leave it empty to call it off. -->\n";
 
+/// The editor of a person who names none.
+const DEFAULT_EDITOR: &str = "vi";
+/// How a shell ends that does not find a program.
+const NOT_FOUND: i32 = 127;
+
 /// The brief: from `file` (`-` is standard input), else from standard input if something is piped in, else from an
 /// editor.
 pub(super) fn take(file: Option<&Path>, env: &Env) -> Result<String, Failure> {
@@ -39,13 +44,23 @@ fn read(from: impl Read, shown: &str) -> Result<String, Failure> {
 /// Opens `$VISUAL` or `$EDITOR` on a template. Like git, the variable is a command line for the shell.
 #[expect(clippy::disallowed_methods, reason = "the person's editor takes the person's terminal and environment")]
 fn edit(env: &Env) -> Result<String, Failure> {
-    let editor = ["VISUAL", "EDITOR"].into_iter().find_map(|name| env.variable(name)).unwrap_or(OsStr::new("vi"));
+    let named = ["VISUAL", "EDITOR"].into_iter().find_map(|name| env.variable(name));
+    let is_dumb = env.variable("TERM").is_none_or(|terminal| terminal == "dumb");
+    if named.is_none() && is_dumb {
+        return Err(unusable("there is no brief, and this terminal cannot show an editor".to_owned()));
+    }
+    let editor = named.unwrap_or(OsStr::new(DEFAULT_EDITOR));
     let file = PrivateFile::new(env)?;
     std::fs::write(&file.0, TEMPLATE).map_err(|error| file.failed(&error))?;
     let script = [editor, OsStr::new(" \"$@\"")].join(OsStr::new(""));
     let status = std::process::Command::new("/bin/sh").arg("-c").arg(script).arg("editor").arg(&file.0).status();
     match status {
         Ok(status) if status.success() => {}
+        Ok(status) if status.code() == Some(NOT_FOUND) && named.is_none() => {
+            let message =
+                format!("there is no brief: VISUAL and EDITOR name no editor, and there is no {DEFAULT_EDITOR}");
+            return Err(unusable(message));
+        }
         Ok(status) => return Err(unusable(format!("the editor {} ended with {status}", editor.display()))),
         Err(error) => return Err(unusable(format!("the editor {} cannot be started: {error}", editor.display()))),
     }

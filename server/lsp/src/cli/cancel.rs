@@ -15,6 +15,7 @@ Examples:
   pactify sub cancel k3xq2a")]
 pub(super) struct Args {
     /// The job
+    #[arg(add = super::candidates::jobs())]
     job: JobName,
     /// Print JSON
     #[arg(long)]

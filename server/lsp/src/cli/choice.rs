@@ -8,11 +8,17 @@ use pactify_core::change::sensitive::Tier;
 use pactify_core::failure::{Conflict, ConflictKind};
 use pactify_core::path::PathName;
 use pactify_core::protocol::{FileChange, Selected};
-use pactify_core::{Failure, FailureCode, RepoPath};
+use pactify_core::{Failure, FailureCode, JobId, RepoPath};
 
-/// The choice that `--path`, `--group` and `--confirm` make among the files of a result. A path that is none of them
+use super::meant;
+
+/// The choice that `--path`, `--group` and `--confirm` make among the files of a job's result. A path that is none of them
 /// stands for those below it; sensitive ones among these were not named by that.
+///
+/// # Errors
+/// When one names nothing of the result, or a sensitive file only by its directory.
 pub(super) fn selected(
+    job: &JobId,
     paths: &[OsString],
     groups: &[OsString],
     confirmed: &[PathName],
@@ -20,11 +26,15 @@ pub(super) fn selected(
 ) -> Result<Vec<Selected>, Failure> {
     let mut selected: Vec<Selected> = Vec::new();
     let mut unnamed = Vec::new();
+    let is_file = |path: &PathName| files.iter().any(|file| file.path == *path);
+    let mut unknown: Vec<PathName> = confirmed.iter().filter(|path| !is_file(path)).cloned().collect();
     for named in paths {
         let path = repo_path(named)?;
         let below = below(&path, files);
         if below.is_empty() {
-            selected.push(Selected { path: path.into(), groups: None });
+            let path = PathName::from(path);
+            unknown.extend((!is_file(&path)).then(|| path.clone()));
+            selected.push(Selected { path, groups: None });
         }
         for file in below {
             if file.tier == Some(Tier::Sensitive) && !confirmed.contains(&file.path) {
@@ -33,12 +43,16 @@ pub(super) fn selected(
             selected.push(Selected { path: file.path.clone(), groups: None });
         }
     }
+    let groups: Vec<(PathName, GroupId)> = groups.iter().map(part_name).collect::<Result<_, _>>()?;
+    unknown.extend(groups.iter().map(|(path, _)| path).filter(|path| !is_file(path)).cloned());
+    if !unknown.is_empty() {
+        return Err(meant::unknown(job, &unknown, files));
+    }
     unnamed.retain(|path| !paths.iter().any(|named| path_name(named).is_ok_and(|named| named == *path)));
     if !unnamed.is_empty() {
         return Err(not_named(unnamed));
     }
-    for named in groups {
-        let (path, group) = part_name(named)?;
+    for (path, group) in groups {
         match selected.iter_mut().find(|selected| selected.path == path) {
             Some(Selected { groups: Some(groups), .. }) => groups.push(group),
             Some(_) => {}

@@ -12,6 +12,7 @@ use pactify_core::protocol::{FileChange, OutlookKind, Preview, PreviewFormat, Pr
 use pactify_core::{Failure, FailureCode, JobId};
 
 use super::choice::path_name;
+use super::meant;
 use super::output::{BAD, CARE, FAINT, GOOD, Output, PLAIN, STRONG};
 use super::target::JobName;
 use super::{DONE, Ended, Terminal};
@@ -29,7 +30,7 @@ Examples:
   pactify sub diff k3xq2a --patch > change.patch")]
 pub(super) struct Args {
     /// The job
-    #[arg(default_value = "last")]
+    #[arg(default_value = "last", add = super::candidates::jobs())]
     job: JobName,
     /// Only this path of the repository
     path: Option<OsString>,
@@ -57,10 +58,11 @@ impl Args {
             _ => PreviewFormat::Patch,
         };
         let output = &terminal.output;
+        let meant = |failure| or_meant(terminal, &job, path.as_ref(), failure);
         if format == PreviewFormat::Patch {
-            return print_patch(terminal, &job, path);
+            return print_patch(terminal, &job, path.clone()).map_err(meant);
         }
-        let preview = whole(terminal, &job, path, format, false)?;
+        let preview = whole(terminal, &job, path.clone(), format, false).map_err(meant)?;
         match format {
             PreviewFormat::Hunks if self.json => output.json(&preview),
             PreviewFormat::Hunks => preview.files.iter().for_each(|file| print_hunks(output, file)),
@@ -72,6 +74,17 @@ impl Args {
             );
         }
         Ok(DONE)
+    }
+}
+
+/// The failure, or the path that was meant where the job has none that is called so.
+fn or_meant(terminal: &Terminal, job: &JobId, path: Option<&PathName>, failure: Failure) -> Failure {
+    let Some(path) = path.filter(|_| failure.code == FailureCode::InvalidParams) else { return failure };
+    match whole(terminal, job, None, PreviewFormat::Summary, false) {
+        Ok(preview) if preview.files.iter().all(|file| file.path != *path) => {
+            meant::unknown(job, std::slice::from_ref(path), &preview.files)
+        }
+        _ => failure,
     }
 }
 

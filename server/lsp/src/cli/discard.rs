@@ -17,6 +17,7 @@ Examples:
   pactify sub discard k3xq2a --yes")]
 pub(super) struct Args {
     /// The job
+    #[arg(add = super::candidates::jobs())]
     job: JobName,
     /// Don't ask
     #[arg(long, short)]

@@ -15,6 +15,7 @@ Examples:
   pactify sub doctor codex --probe")]
 pub(super) struct Args {
     /// Only this agent CLI
+    #[arg(add = super::candidates::harnesses())]
     harness: Option<String>,
     /// Also have each agent CLI in use try to write, in a short job of each access mode: that costs tokens
     #[arg(long)]

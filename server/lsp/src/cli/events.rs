@@ -20,7 +20,7 @@ Examples:
   pactify sub events k3xq2a --json | jq -r 'select(.event.type == \"message\").event.text'")]
 pub(super) struct Args {
     /// The job
-    #[arg(default_value = "last")]
+    #[arg(default_value = "last", add = super::candidates::jobs())]
     job: JobName,
     /// Go on until the job is over
     #[arg(long, short)]

@@ -15,7 +15,7 @@ Examples:
   pactify sub export k3xq2a --branch fix/parser")]
 pub(super) struct Args {
     /// The job
-    #[arg(default_value = "last")]
+    #[arg(default_value = "last", add = super::candidates::jobs())]
     job: JobName,
     /// Make a branch in your repository instead [default name: pactify/<job id>]
     #[arg(long, value_name = "NAME", num_args = 0..=1)]

@@ -27,6 +27,7 @@ pub(super) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
     /// The agent CLI to log in
+    #[arg(add = super::candidates::harnesses())]
     harness: Option<String>,
     /// Print JSON
     #[arg(long, global = true)]

@@ -1,5 +1,6 @@
 //! `pactify sub prune`: makes room.
 
+use pactify_core::display::counted;
 use pactify_core::protocol::{PruneParams, Pruned};
 use pactify_core::{Failure, FailureCode};
 
@@ -23,6 +24,7 @@ Examples:
   pactify sub prune k3xq2a --records")]
 pub(super) struct Args {
     /// Only these jobs, whatever their age
+    #[arg(add = super::candidates::jobs())]
     job: Vec<JobName>,
     /// Only jobs that ended longer ago than this: 30d, 12h
     #[arg(long, value_name = "TIME", value_parser = super::duration::age)]
@@ -73,7 +75,7 @@ impl Args {
             if self.json {
                 output.json(&plan);
             } else {
-                output.note(&format!("{going} jobs, {} would be free", amount(plan.bytes)));
+                output.note(&format!("{}, {} would be free", counted(going as u64, "job"), amount(plan.bytes)));
             }
             return Ok(DONE);
         }

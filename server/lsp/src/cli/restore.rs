@@ -22,6 +22,7 @@ Examples:
   pactify sub restore k3xq2a --yes")]
 pub(super) struct Args {
     /// The job
+    #[arg(add = super::candidates::jobs())]
     job: JobName,
     /// Ids of changes, as --list shows them
     id: Vec<String>,

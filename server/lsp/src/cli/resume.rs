@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pactify_core::protocol::{Delegated, ResumeParams};
+use pactify_core::protocol::{Delegated, HarnessChoice, JobDetail, ResumeParams};
 
 use super::target::JobName;
 use super::{Ended, Terminal, brief, run};
@@ -18,6 +18,7 @@ Examples:
   pactify sub resume k3xq2a --brief more.md --detach")]
 pub(super) struct Args {
     /// The job to go on with
+    #[arg(add = super::candidates::jobs())]
     job: JobName,
     /// The file with the message; - is standard input
     #[arg(long, value_name = "FILE")]
@@ -35,8 +36,15 @@ impl Args {
         let job = self.job.find(terminal)?;
         let message = brief::take(self.brief.as_deref(), terminal.env())?;
         let moved = terminal.jobs.resume(&ResumeParams { job_id: job.to_string(), message })?;
-        let worktree = terminal.jobs.worktree(&job)?.worktree;
-        let delegated = Delegated { job_id: moved.job_id, state: moved.state, worktree, notices: Vec::new() };
+        let JobDetail { summary, worktree, .. } = terminal.jobs.status(&job)?;
+        let delegated = Delegated {
+            job_id: moved.job_id,
+            state: moved.state,
+            worktree: worktree.unwrap_or(summary.repository),
+            harness: summary.harness,
+            harness_choice: HarnessChoice::Named,
+            notices: Vec::new(),
+        };
         run::follow(terminal, &delegated, self.detach, self.json)
     }
 }

@@ -16,13 +16,14 @@ use super::{Ended, Terminal, brief, run};
 Examples:
   pactify sub retry last
   pactify sub retry last --harness kimi
-  pactify sub retry last --base workingTree --verify 'make test'
+  pactify sub retry last --base working-tree --verify 'make test'
   pactify sub retry k3xq2a --detach")]
 pub(super) struct Args {
     /// The job to repeat
+    #[arg(add = super::candidates::jobs())]
     job: JobName,
     /// Another agent CLI than the job had
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = super::candidates::harnesses())]
     harness: Option<String>,
     /// Let it change files
     #[arg(long, conflicts_with = "read_only")]
@@ -30,8 +31,8 @@ pub(super) struct Args {
     /// Let it look, and fail it if it changes anything
     #[arg(long)]
     read_only: bool,
-    /// What it starts from: `head`, or `workingTree` with your uncommitted changes
-    #[arg(long, value_name = "BASE", value_parser = run::base)]
+    /// What it starts from: HEAD's commit, or that with your uncommitted changes
+    #[arg(long, value_name = "BASE", value_parser = run::base())]
     base: Option<BaseKind>,
     /// A command that the result has to pass, instead of the job's; can be repeated
     #[arg(long, value_name = "COMMAND", conflicts_with = "no_verify")]
@@ -47,7 +48,7 @@ pub(super) struct Args {
     #[arg(long)]
     with_user_config: bool,
     /// Who answers what the agent asks for: `allow` grants everything, `ask` asks you
-    #[arg(long, value_name = "WHO", value_parser = run::policy)]
+    #[arg(long, value_name = "WHO", value_parser = run::policy())]
     permissions: Option<Policy>,
     /// A file with another brief; - is standard input
     #[arg(long, value_name = "FILE")]

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pactify_core::job::access::Access;
 use pactify_core::job::outcome::Outcome;
 use pactify_core::job::{BaseKind, Isolation};
 use pactify_core::permission::Policy;
 use pactify_core::protocol::words::ending;
-use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, JobDetail, JobStatus};
+use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, HarnessChoice, JobDetail, JobStatus};
 use pactify_core::{Failure, JobId};
 
 use super::output::{FAINT, PLAIN, style_of};
@@ -27,6 +28,7 @@ Examples:
   pactify sub run codex --model gpt-5.5 --timeout 30m --detach < task.md")]
 pub(super) struct Args {
     /// The agent CLI to use [default: your configuration's, else the first found]
+    #[arg(add = super::candidates::harnesses())]
     harness: Option<String>,
     /// Let it look, and fail it if it changes anything
     #[arg(long)]
@@ -50,7 +52,7 @@ pub(super) struct Args {
     with_user_config: bool,
     /// Who answers what the agent asks for: `allow` grants everything, `ask` asks you [default: your configuration's,
     /// else allow]
-    #[arg(long, value_name = "WHO", value_parser = policy)]
+    #[arg(long, value_name = "WHO", value_parser = policy())]
     permissions: Option<Policy>,
     /// End it after this long: 90s, 30m, 2h
     #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
@@ -61,9 +63,9 @@ pub(super) struct Args {
     /// Use a linked worktree of your repository instead of a private git directory
     #[arg(long)]
     linked: bool,
-    /// What it starts from: `head`, or `workingTree` with your uncommitted changes [default: your configuration's, else
+    /// What it starts from: HEAD's commit, or that with your uncommitted changes [default: your configuration's, else
     /// head]
-    #[arg(long, value_name = "BASE", value_parser = base)]
+    #[arg(long, value_name = "BASE", value_parser = base())]
     base: Option<BaseKind>,
     /// Accepted for scripts; every job works in a worktree
     #[arg(long, hide = true)]
@@ -104,19 +106,26 @@ impl Args {
     }
 }
 
-pub(super) fn policy(text: &str) -> Result<Policy, String> {
-    serde_json::from_value(text.into()).map_err(|_| "it is one of allow, ask".to_owned())
+pub(super) fn policy() -> impl TypedValueParser<Value = Policy> {
+    PossibleValuesParser::new(["allow", "ask"]).map(|word| if word == "ask" { Policy::Ask } else { Policy::Allow })
 }
 
-pub(super) fn base(text: &str) -> Result<BaseKind, String> {
-    serde_json::from_value(text.into()).map_err(|_| "it is one of head, workingTree, buffers".to_owned())
+/// Words are spelt as options are; the configuration's and the wire's spelling is taken, too.
+pub(super) fn base() -> impl TypedValueParser<Value = BaseKind> {
+    let working_tree = PossibleValue::new("working-tree").alias("workingTree");
+    // Refused later, with the reason: only an editor knows of unsaved text.
+    let buffers = PossibleValue::new("buffers").hide(true);
+    PossibleValuesParser::new([PossibleValue::new("head"), working_tree, buffers]).map(|word| match word.as_str() {
+        "head" => BaseKind::Head,
+        "buffers" => BaseKind::Buffers,
+        _ => BaseKind::WorkingTree,
+    })
 }
 
 /// Watches a new job to its end, unless the person wants only its id.
 pub(super) fn follow(terminal: &Terminal, delegated: &Delegated, detach: bool, json: bool) -> Ended {
     let output = &terminal.output;
     if detach {
-        // Who watches sees them among the events.
         for notice in &delegated.notices {
             output.note(&format!("note: {notice}"));
         }
@@ -127,14 +136,24 @@ pub(super) fn follow(terminal: &Terminal, delegated: &Delegated, detach: bool, j
         }
         return Ok(DONE);
     }
-    output.note_styled(&[("job ", FAINT), (&delegated.job_id, PLAIN)]);
+    let by = format!(" by {}{}", delegated.harness, why(delegated.harness_choice));
+    output.note_styled(&[("job ", FAINT), (&delegated.job_id, PLAIN), (&by, FAINT)]);
     let job: JobId = delegated.job_id.parse().map_err(|error| Failure::internal(format!("a bad job id: {error}")))?;
-    match watch(terminal, &job)? {
+    match watch(terminal, &job, &delegated.notices)? {
         Watched::Left => {
             output.note(&format!("{job} goes on by itself; see it with `pactify sub show {job}`"));
             Ok(DONE)
         }
         Watched::Over(detail) => Ok(tell_end(terminal, *detail, json)),
+    }
+}
+
+/// Why the job's harness is the one that it is, where nobody named it.
+fn why(choice: HarnessChoice) -> &'static str {
+    match choice {
+        HarnessChoice::Named => "",
+        HarnessChoice::Configured => ", your default",
+        HarnessChoice::FirstFound => ", the first harness that was found",
     }
 }
 
@@ -144,7 +163,7 @@ fn tell_end(terminal: &Terminal, detail: JobDetail, json: bool) -> u8 {
     let ending = ending(&detail);
     output.note_styled(&[(&ending.what, style_of(ending.tone)), ("; ", PLAIN), (&ending.next, PLAIN)]);
     let JobDetail { summary, final_message, .. } = &detail;
-    if summary.changes.is_some_and(|totals| totals.files > 0) {
+    if summary.changes.is_some_and(|totals| totals.files > 0) && summary.disposition.is_open() {
         output.note(&format!("  pactify sub diff {0}\n  pactify sub apply {0}", summary.id));
     }
     let code = match (summary.outcome, &detail.error) {

@@ -1,7 +1,7 @@
 //! `pactify sub show`: one job, whole.
 
 use pactify_core::protocol::view::totals_line;
-use pactify_core::protocol::{JobDetail, JobStatus, Tone, words};
+use pactify_core::protocol::{ApplyView, JobDetail, JobStatus, Tone, words};
 
 use super::list::age;
 use super::output::{FAINT, PLAIN, STRONG, style_of};
@@ -19,7 +19,7 @@ Examples:
   pactify sub show k3xq2a --json")]
 pub(super) struct Args {
     /// The job
-    #[arg(default_value = "last")]
+    #[arg(default_value = "last", add = super::candidates::jobs())]
     job: JobName,
     /// Print JSON
     #[arg(long)]
@@ -48,6 +48,10 @@ fn print(terminal: &Terminal, detail: &JobDetail) {
     let ending = words::ending(detail);
     output.styled(&[(&format!("\n{}", ending.what), style_of(ending.tone))]);
     output.text(&ending.next);
+    if !detail.applies.is_empty() {
+        output.styled(&[("\nApplies", STRONG)]);
+        detail.applies.iter().for_each(|apply| print_apply(terminal, apply));
+    }
     if !detail.verification.is_empty() {
         output.styled(&[("\nVerification", STRONG)]);
         for one in &detail.verification {
@@ -79,6 +83,15 @@ fn print(terminal: &Terminal, detail: &JobDetail) {
         output.styled(&[("\nAnswer", STRONG)]);
         output.text(message.trim_end());
     }
+}
+
+/// An apply, by the number that `pactify sub undo --apply` takes.
+fn print_apply(terminal: &Terminal, apply: &ApplyView) {
+    let more = if apply.paths_more > 0 { format!(" and {} more", apply.paths_more) } else { String::new() };
+    let undone = if apply.undone { ", undone" } else { "" };
+    let (number, since) = (apply.apply.to_string(), age(terminal.env().now(), apply.at));
+    let what = format!("  {}{more}", apply.paths.join(", "));
+    terminal.output.styled(&[(&number, STRONG), (&what, PLAIN), (&format!("  {since}{undone}"), FAINT)]);
 }
 
 fn fields(detail: &JobDetail, age: &str) -> Vec<(&'static str, String)> {

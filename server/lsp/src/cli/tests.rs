@@ -2,7 +2,9 @@
 
 use clap::{CommandFactory as _, Parser as _};
 
-use super::{Command, Part, Program};
+use pactify_core::AbsPath;
+
+use super::{Command, Part, Program, guarded};
 
 fn parse(line: &str) -> Result<Command, clap::Error> {
     match Program::try_parse_from(line.split(' '))?.part {
@@ -22,6 +24,8 @@ fn what_people_and_scripts_type_is_understood() {
         "pactify sub run",
         "pactify sub run codex --read-only --model m --timeout 30m --stall 90 --json --detach --repo . --brief -",
         "pactify sub run --worktree",
+        "pactify sub run --base working-tree",
+        "pactify sub run --base workingTree",
         "pactify sub list --all --everywhere --limit 10",
         "pactify sub show",
         "pactify sub show last --json",
@@ -72,6 +76,7 @@ fn what_makes_no_sense_is_refused_as_usage() {
         "pactify sub apply last --json",
         "pactify sub diff last --stat --patch",
         "pactify sub run --timeout soon",
+        "pactify sub run --base worktree",
         "pactify sub run --timeout 0",
         "pactify sub list --limit 0",
         "pactify sub list --everywhere --repo x",
@@ -79,6 +84,17 @@ fn what_makes_no_sense_is_refused_as_usage() {
     ] {
         assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
     }
+}
+
+#[test]
+fn a_panic_is_told_with_its_log_and_ends_as_an_internal_error() {
+    let log = AbsPath::new("/home/.pactify/logs/pactify.log").unwrap();
+    let failure = guarded(Some(log), || panic!("one\u{1b}[2J")).unwrap_err();
+    assert_eq!(failure.code.exit_code(), 70);
+    assert!(failure.message.ends_with("one\\u{1b}[2J"), "{}", failure.message);
+    assert!(failure.next.contains("debug-report"), "{}", failure.next);
+    assert!(failure.next.contains("/home/.pactify/logs/pactify.log"), "{}", failure.next);
+    assert_eq!(guarded(None, || Ok(6)).unwrap(), 6);
 }
 
 #[test]

@@ -17,8 +17,9 @@ Examples:
   pactify sub undo k3xq2a --apply 1")]
 pub(super) struct Args {
     /// The job
+    #[arg(add = super::candidates::jobs())]
     job: JobName,
-    /// The number of the apply; the newest one that stands when absent
+    /// The number of the apply, as `pactify sub show` lists it; the newest one that stands when absent
     #[arg(long, value_name = "N")]
     apply: Option<u32>,
     /// Print JSON

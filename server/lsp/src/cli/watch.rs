@@ -37,17 +37,19 @@ enum Event {
 
 type Looking = Pin<Box<dyn Future<Output = Result<Box<Look>, Failure>>>>;
 
-/// Watches `job` from its first event on.
-pub(super) fn watch(terminal: &Terminal, job: &JobId) -> Result<Watched, Failure> {
+/// Watches `job` from its first event on. `notices` are told at once, and not again among the events.
+pub(super) fn watch(terminal: &Terminal, job: &JobId, notices: &[String]) -> Result<Watched, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::internal(format!("no event loop: {error}")))?;
-    let watched = runtime.block_on(watch_on(terminal, job));
+    let watched = runtime.block_on(watch_on(terminal, job, notices));
     // A look may still wait for the job; nothing is lost with it.
     runtime.shutdown_background();
     watched
 }
 
-async fn watch_on(terminal: &Terminal, job: &JobId) -> Result<Watched, Failure> {
+async fn watch_on(terminal: &Terminal, job: &JobId, notices: &[String]) -> Result<Watched, Failure> {
+    let told: Vec<String> = notices.iter().map(|notice| words::notice(notice)).collect();
+    told.iter().for_each(|line| terminal.output.note_styled(&[(line, FAINT)]));
     let mut clock = interval(Duration::from_secs(1));
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looking = look(terminal, job, 0, None);
@@ -73,7 +75,7 @@ async fn watch_on(terminal: &Terminal, job: &JobId) -> Result<Watched, Failure> 
             Event::Interrupt => return Ok(Watched::Left),
             Event::Looked(looked) => {
                 let Look { job: detail, events, next } = *looked?;
-                for line in events.iter().filter_map(words::event) {
+                for line in events.iter().filter_map(words::event).filter(|line| !told.contains(line)) {
                     terminal.output.note_styled(&[(&line, FAINT)]);
                 }
                 let then = watching.next(detail.summary.state);

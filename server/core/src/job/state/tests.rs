@@ -240,7 +240,7 @@ fn is_legal(state: &JobState) -> bool {
         && (!state.is_uncaptured || state.tree.is_some())
         && (!state.is_to_capture() || ended)
         && (!state.is_survived() || ended)
-        && state.standing.iter().all(|apply| (1..=state.applies).contains(apply))
+        && state.applies.standing().iter().all(|apply| (1..=state.applies.last()).contains(apply))
 }
 
 proptest! {
@@ -332,7 +332,8 @@ fn what_was_accepted_outlives_a_new_result_and_goes_with_an_undo() {
         (1, Known::Undone { apply: 2, accepted: Some(id("a")) }),
     ];
     let state = JobState::fold(&journal(events.clone()));
-    assert_eq!((state.standing, state.accepted, state.applies), (vec![1], Some(id("a")), 2));
+    assert_eq!((state.applies.standing(), state.accepted, state.applies.last()), (vec![1], Some(id("a")), 2));
+    assert_eq!(state.applies.written().iter().map(|apply| apply.undone).collect::<Vec<_>>(), [false, true]);
     assert_eq!(state.disposition, Disposition::PartlyApplied);
 
     events.extend([(2, started(AttemptReason::Resume)), (2, result("2")), (2, ended(Outcome::Succeeded))]);
@@ -341,14 +342,14 @@ fn what_was_accepted_outlives_a_new_result_and_goes_with_an_undo() {
 
     events.push((2, Known::Undone { apply: 1, accepted: Some(id("0")) }));
     let undone = JobState::fold(&journal(events));
-    assert_eq!((undone.standing, undone.disposition), (vec![], Disposition::Pending));
+    assert_eq!((undone.applies.standing(), undone.disposition), (vec![], Disposition::Pending));
 }
 
 #[test]
 fn an_apply_that_wrote_nothing_is_none_to_take_back() {
     let state =
         JobState::fold(&journal([(1, started(AttemptReason::Run)), (1, ended(Outcome::Succeeded)), (1, applied(1))]));
-    assert_eq!((state.applies, state.standing), (1, vec![]));
+    assert_eq!((state.applies.last(), state.applies.written()), (1, &[][..]));
 }
 
 #[test]

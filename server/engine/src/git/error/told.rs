@@ -80,6 +80,13 @@ impl GitError {
                 (C::GitFailed, "let what writes there finish, then try again; or start the job from `head`")
             }
             Self::ObjectTooLarge { .. } => (C::InvalidParams, "look at the file in the job's tree instead"),
+            Self::BranchExists { is_same: true, .. } => {
+                (C::InvalidParams, "use it as it is, or give the new branch another name")
+            }
+            Self::BranchExists { is_same: false, .. } => (
+                C::InvalidParams,
+                "give the new branch another name (`--branch NAME`), or delete the old one first (`git branch -D`)",
+            ),
             Self::BranchRefused { .. } => (C::InvalidParams, "choose another name for the branch"),
             Self::ProofOfAnotherJob { .. } => (C::Internal, "run `pactify sub doctor`"),
             Self::RecordDamaged { .. } => {
