@@ -129,6 +129,13 @@ pub fn use_scripted_agent(sandbox: &Sandbox, steps: &[Step]) -> Result<PathBuf> 
     Ok(codex)
 }
 
+/// Makes the sandbox's person one who is logged in with codex.
+pub fn log_in_at_codex(sandbox: &Sandbox) -> Result<()> {
+    let folder = sandbox.home().join(".codex");
+    std::fs::create_dir_all(&folder)?;
+    Ok(std::fs::write(folder.join("auth.json"), r#"{"OPENAI_API_KEY": "not-a-real-key-of-anybody"}"#)?)
+}
+
 /// Writes the sandbox's pactify configuration.
 pub fn configure(sandbox: &Sandbox, text: &str) -> Result<()> {
     let folder = sandbox.config_home().join("pactify");

@@ -6,7 +6,7 @@
 mod address;
 
 use crate::Failure;
-use crate::harness::{Confined, Harness, HarnessName, version};
+use crate::harness::{Confined, Harness, HarnessName, login, version};
 use crate::job::access::Access;
 use crate::job::outcome::Outcome;
 use crate::protocol::{Finding, HarnessView, Severity};
@@ -74,7 +74,7 @@ pub fn harness(harness: &dyn Harness, view: &HarnessView, usage: Usage) -> Findi
     if view.logged_in == Some(false) {
         finding.severity = severity;
         finding.title = format!("{named}, not logged in");
-        finding.next = format!("log in with {name} itself, or configure a provider in [harnesses.{name}]");
+        finding.next = login::step(name, harness.about().login_command);
     } else if let Some(told) = untested {
         finding.severity = severity;
         finding.title = format!("{named}, which this pactify was not made for");

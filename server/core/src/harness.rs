@@ -173,6 +173,11 @@ pub trait Harness: Send + Sync {
         None
     }
 
+    /// Whether its jobs have no login to work with, as far as that shows without asking anybody.
+    fn lacks_login(&self, seen: &SeenLogins<'_>) -> bool {
+        self.is_logged_in(seen) == Some(false)
+    }
+
     /// How a command is run as the commands of its jobs are, without a model; `None` where nothing confines those.
     fn confined(&self, _settings: &HarnessSettings, _access: Access) -> Option<Confined> {
         None

@@ -20,6 +20,7 @@ mod input;
 mod launch;
 mod leftovers;
 mod lines;
+mod logged_in;
 mod logins;
 mod meanwhile;
 mod private;
@@ -49,6 +50,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use self::entry::reenter;
 pub(crate) use self::entry::{Errand, leave_message, start};
 pub(crate) use self::launch::can_be_refreshed;
+pub(crate) use self::logged_in::is_logged_in;
 pub(crate) use self::private::person_files;
 pub(crate) use self::slots::cores;
 

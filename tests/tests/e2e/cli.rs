@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{JOB, use_scripted_agent};
+use pactify_tests::editor::{JOB, log_in_at_codex, use_scripted_agent};
 use pactify_tests::outside;
 use pactify_tests::rendezvous;
 use pactify_tests::running::{Ended, Running};
@@ -65,6 +65,7 @@ fn exit_codes_tell_how_it_ended() -> Result<()> {
     use_scripted_agent(&sandbox, &[])?;
     let repository = sandbox.repository("one")?;
     repository.fill()?;
+    log_in_at_codex(&sandbox)?;
     let cases = [
         (json!([{"say": "nothing to do"}]), &["run"][..], 6),
         (json!([{"fail": "no"}]), &["run"], 1),

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{JOB, configure, use_scripted_agent};
+use pactify_tests::editor::{JOB, configure, log_in_at_codex, use_scripted_agent};
 use pactify_tests::outside;
 use pactify_tests::running::{Ended, Running};
 use pactify_tests::sandbox::{Repository, Sandbox};
@@ -124,6 +124,28 @@ fn a_mistyped_path_is_a_mistake_of_typing() -> Result<()> {
         assert_eq!(shown.code(), 2, "{shown:?}");
         assert!(shown.stderr.contains("did you mean src/parse.rs?"), "{}", shown.stderr);
     }
+    Ok(())
+}
+
+#[test]
+fn a_job_that_fails_without_a_login_says_how_to_log_in() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let run = |steps: &Value| pactify(&sandbox, &repository, &["run"], &brief(steps));
+    let offline = json!([{"fail": "Connection failed: error sending request"}]);
+    let failed = run(&offline)?;
+    assert_eq!(failed.code(), 4, "{failed:?}");
+    assert!(failed.stderr.contains("no login of codex was found: codex could not reach its provider"), "{failed:?}");
+    assert!(failed.stderr.contains("run `codex login` in a terminal"), "{failed:?}");
+    let killed = run(&json!([{"die": 9}]))?;
+    assert_eq!(killed.code(), 1, "that has another reason: {killed:?}");
+
+    log_in_at_codex(&sandbox)?;
+    let failed = run(&offline)?;
+    assert_eq!(failed.code(), 1, "{failed:?}");
+    assert!(!failed.stderr.contains("login"), "{failed:?}");
     Ok(())
 }
 

@@ -46,6 +46,7 @@ const ABOUT: About = About {
         "its read-only jobs rest on a hook of ours, and your own home may bring others, and plugins",
     ),
     instructions: Instructions::Read(&["GEMINI.md", ".agents"]),
+    login_command: Some("agy"),
     login_places: &[LoginPlace { path: LOGIN, kind: LinkKind::ReplacedFile }],
     session_places: &["antigravity-cli/conversations"],
     vendor_keys: VendorKeys::Own(&["GEMINI_API_KEY"]),

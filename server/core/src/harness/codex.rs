@@ -47,6 +47,7 @@ const ABOUT: About = About {
     // In a project that is called untrusted, nothing else of it is read: neither settings nor `AGENTS.md`.
     instructions: Instructions::Read(&[".agents/skills", ".codex/skills"]),
     login_probe: Some(&["login", "status"]),
+    login_command: Some("codex login"),
     login_places: &[LoginPlace { path: "auth.json", kind: LinkKind::ReplacedFile }],
     session_places: &["sessions", "archived_sessions"],
     // It does not read OPENAI_API_KEY; a provider's `env_key` is let through with the provider.
@@ -99,6 +100,12 @@ impl Harness for Codex {
         let provider = config::provider(&seen.settings.config);
         let needs_key = !provider.uses_login && !provider.variables.is_empty();
         needs_key.then(|| provider.variables.iter().all(|name| (seen.is_set)(name)))
+    }
+
+    /// A job has what is in the file, and no keyring.
+    fn lacks_login(&self, seen: &SeenLogins<'_>) -> bool {
+        let uses_login = config::provider(&seen.settings.config).uses_login;
+        uses_login && !seen.has_login() && !seen.has_any(ABOUT.vendor_keys.names().iter().copied())
     }
 
     fn confined(&self, settings: &HarnessSettings, access: Access) -> Option<Confined> {

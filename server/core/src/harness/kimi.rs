@@ -49,6 +49,7 @@ const ABOUT: About = About {
         ".kimi-code/skills",
         ".agents/skills",
     ]),
+    login_command: Some("kimi login"),
     login_places: &[
         LoginPlace { path: "credentials", kind: LinkKind::Directory },
         LoginPlace { path: "oauth", kind: LinkKind::Shared },

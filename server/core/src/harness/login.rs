@@ -10,7 +10,7 @@ pub mod settle;
 
 use serde_json::Value;
 
-use crate::AbsPath;
+use crate::{AbsPath, Failure, FailureCode};
 
 /// A link that a plan makes, to a login of the person or to what belongs to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +68,28 @@ impl SeenLogins<'_> {
     /// Whether one of these variables is set.
     pub fn has_any<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
         names.into_iter().any(|name| (self.is_set)(name))
+    }
+}
+
+/// How a person logs in with a harness, as one step.
+pub fn step(name: &str, command: Option<&str>) -> String {
+    match command {
+        Some(command) => format!("run `{command}` in a terminal, or configure a provider in [harnesses.{name}]"),
+        None => format!("log in with {name} itself, or configure a provider in [harnesses.{name}]"),
+    }
+}
+
+/// The failure of a turn that came to nothing, of a harness that had no login: that is what a person can see to first. A
+/// failure that says what was wrong stays what it is.
+pub fn for_want_of_login(failure: Failure, name: &str, command: Option<&str>) -> Failure {
+    use FailureCode as C;
+    match failure.code {
+        C::HarnessFailed | C::NoResult | C::ProviderRefused | C::ProviderUnreachable => Failure::new(
+            C::LoginRequired,
+            format!("no login of {name} was found: {}", failure.message),
+            format!("{}; then retry the job", step(name, command)),
+        ),
+        _ => failure,
     }
 }
 

@@ -44,6 +44,7 @@ const ABOUT: About = About {
         "nothing shows which tools its model is offered, and your configuration may bring some that write",
     ),
     private_files: &["config/opencode/opencode.json"],
+    login_command: Some("opencode auth login"),
     login_places: &[LoginPlace { path: "opencode/auth.json", kind: LinkKind::WrittenFile }],
     session_places: &["opencode/opencode.db", "opencode/opencode.db-wal", "opencode/storage"],
     vendor_keys: VendorKeys::Every,

@@ -58,3 +58,28 @@ fn a_login_is_seen_where_its_harness_looks_for_one() {
         assert_eq!(harness.is_logged_in(&seen), expected, "{name} {configuration:?} {own:?} {worth:?} {set:?}");
     }
 }
+
+/// A harness, pactify's configuration, what its logins are worth, which variables are set; and whether a job lacks one.
+type Lack<'a> = (&'a dyn Harness, &'a str, &'a [LoginWorth], &'a [&'a str], bool);
+
+#[test]
+fn a_job_lacks_a_login_where_it_could_only_work_with_one() {
+    use LoginWorth::{Good, Tombstone};
+    let cases: [Lack<'_>; 8] = [
+        (&Codex, "", &[], &[], true),
+        (&Codex, "", &[Tombstone], &[], true),
+        (&Codex, "", &[Good], &[], false),
+        (&Codex, "", &[], &["CODEX_API_KEY"], false),
+        // What its provider lacks is no login.
+        (&Codex, GATEWAY, &[], &[], false),
+        (&Codex, OPEN, &[], &[], false),
+        (&Opencode, "", &[], &[], true),
+        (&Opencode, LOCAL, &[], &[], false),
+    ];
+    for (harness, configuration, worth, set, expected) in cases {
+        let settings = Settings::parse(configuration).unwrap().harness_settings(&harness.name());
+        let is_set = |name: &str| set.contains(&name);
+        let seen = SeenLogins { worth, person_files: &[], settings: &settings, is_set: &is_set };
+        assert_eq!(harness.lacks_login(&seen), expected, "{} {configuration:?} {worth:?} {set:?}", harness.name());
+    }
+}

@@ -12,7 +12,7 @@ use pactify_core::Failure;
 use pactify_core::harness::tail::Tail;
 use pactify_core::harness::{Conclusion, Driver, Stdin, Step};
 use pactify_core::job::event::{ExitRecord, Known};
-use pactify_core::job::outcome::{Deadline, over_limit};
+use pactify_core::job::outcome::{Deadline, Verdict, over_limit};
 use pactify_core::job::state::{Attempt, Phase};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::{mpsc, oneshot};
@@ -24,7 +24,7 @@ use super::deadlines::Deadlines;
 use super::input::{self, Input};
 use super::lines::{Lines, Piece};
 use super::questions::{Questions, Refused};
-use super::{Host, evidence, files, launch};
+use super::{Host, evidence, files, launch, logged_in};
 use crate::process::{Child, JobTree, Marker, NotDead, Patience, Pipes, VerifiedDead};
 
 /// How long output may still come after the first process has ended: a grandchild may hold the pipe open for ever.
@@ -415,7 +415,10 @@ impl Loop<'_> {
             let steps = self.driver.on_evidence(&wanted, found.as_deref());
             self.take(steps);
         }
-        let conclusion = self.driver.on_exit(exit);
+        let mut conclusion = self.driver.on_exit(exit);
+        if let (Verdict::Failed(failure), ExitRecord::Code(_)) = (&mut conclusion.verdict, exit) {
+            *failure = logged_in::explained(self.host, failure.clone());
+        }
         Driven { conclusion, deadline: self.deadline, failure: self.failure, dead }
     }
 }

@@ -2,12 +2,12 @@
 //! the settings make a job, and which sessions there are. Nothing here asks a provider, or starts the harness.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use pactify_core::brief::Brief;
 use pactify_core::doctor::{self, Usage};
-use pactify_core::harness::{Harness, HarnessSettings, LinkKind, LoginWorth, Places, Request, SeenLogins, login};
+use pactify_core::harness::{Harness, HarnessSettings, LinkKind, Places, Request};
 use pactify_core::job::RepositoryRecord;
 use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
 use pactify_core::permission::Policy;
@@ -19,24 +19,8 @@ use crate::env::Env;
 use crate::harness::{self, Found};
 use crate::host;
 
-/// The longest login that is read, in bytes. (Those measured have some kilobytes.)
-const LOGIN_MAX: u64 = 1 << 20;
-
-/// How many files of one directory of logins are looked at.
-const LOGINS: usize = 32;
-
 /// How many files of sessions are compared.
 const SESSIONS: usize = 20_000;
-
-/// Whether somebody is logged in, as far as that shows without asking anybody.
-pub(super) fn is_logged_in(env: &Env, harness: &dyn Harness, settings: &HarnessSettings) -> Option<bool> {
-    let person_files = host::person_files(env, harness, false).unwrap_or_default();
-    let files = state(env, harness).map(|state| login_files(harness, &state)).unwrap_or_default();
-    let worth: Vec<LoginWorth> = files.iter().filter_map(|file| Some(login::judge(&read(file)?))).collect();
-    let is_set = |name: &str| env.variable(name).is_some();
-    let seen = SeenLogins { worth: &worth, person_files: &person_files, settings, is_set: &is_set };
-    harness.is_logged_in(&seen)
-}
 
 /// Whether each login that is there could be refreshed by a job that is led to it.
 pub(super) fn check_logins(env: &Env, harness: &dyn Harness) -> Vec<Finding> {
@@ -140,28 +124,4 @@ fn places(env: &Env, harness: &dyn Harness, below: &AbsPath) -> Places {
 
 fn state(env: &Env, harness: &dyn Harness) -> Option<AbsPath> {
     harness::person_state(env, harness)
-}
-
-/// The login files that are there.
-fn login_files(harness: &dyn Harness, state: &AbsPath) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for place in harness.about().login_places {
-        let path = state.as_path().join(place.path);
-        match place.kind {
-            LinkKind::WrittenFile | LinkKind::ReplacedFile => files.push(path),
-            LinkKind::Directory => {
-                let below = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-                files.extend(below.take(LOGINS));
-            }
-            LinkKind::Shared => {}
-        }
-    }
-    files
-}
-
-/// A login; `None` where nothing is that could be one.
-fn read(path: &Path) -> Option<Vec<u8>> {
-    let described = std::fs::metadata(path).ok()?;
-    let is_one = described.is_file() && described.len() <= LOGIN_MAX;
-    is_one.then(|| std::fs::read(path).ok()).flatten()
 }
