@@ -151,7 +151,8 @@ fn a_job_that_goes_on_does_not_take_what_its_verification_wrote_for_its_own() ->
 fn a_job_that_goes_on_has_its_files_under_their_names_whatever_its_verification_renamed() -> Result<()> {
     let script = "test -f ../once && exit 0; touch ../once; mkdir moved && mv by-the-job moved/away && \
                   mv deep/folder other && mv README.md kept && echo more >> kept && mv kept README.md && \
-                  mv taken gone && mv src/empty.h renamed.h";
+                  mv taken gone && mv src/empty.h renamed.h && sed -i.bak s/s/S/ saved && \
+                  mv z-linked z-linked.old && ln -s z-linked.old z-linked";
     let sandbox = configured(&[script], 60)?;
     let repository = filled(&sandbox)?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
@@ -160,12 +161,14 @@ fn a_job_that_goes_on_has_its_files_under_their_names_whatever_its_verification_
         write("deep/folder/one", "1\n"),
         write("deep/folder/two", "2\n"),
         write("taken", "t\n"),
+        write("saved", "s\n"),
+        write("z-linked/in", "l\n"),
         write("README.md", "new\n"),
         {"say": "Done."}
     ]);
     let job = editor.delegate(&brief(&steps), &json!({}))?;
     let status = editor.until(&job, "finished")?;
-    assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(5)), "{status:#}");
+    assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(7)), "{status:#}");
     let tree = of_job(&sandbox, &job, "tree");
     ensure!(tree.join("moved/away").exists() && tree.join("other/one").exists(), "it is there to be looked at");
     std::fs::write(tree.join("taken"), "by the person\n")?;
@@ -173,7 +176,15 @@ fn a_job_that_goes_on_has_its_files_under_their_names_whatever_its_verification_
     let more = brief(&json!([write("by-the-job-too", "y\n"), {"say": "Done."}]));
     editor.run("resume", &json!({"jobId": job, "message": more}))?;
     let status = editor.until(&job, "finished")?;
-    for (path, text) in [("by-the-job", "x\n"), ("deep/folder/one", "1\n"), ("deep/folder/two", "2\n")] {
+    for (path, text) in [
+        ("by-the-job", "x\n"),
+        ("deep/folder/one", "1\n"),
+        ("deep/folder/two", "2\n"),
+        ("z-linked/in", "l\n"),
+        // What took its name cannot be told from work, so that both are there.
+        ("saved.bak", "s\n"),
+        ("saved", "S\n"),
+    ] {
         let content = editor.run("content", &json!({"jobId": job, "side": "result", "path": path}))?;
         assert_eq!(content["text"], text, "{path}");
     }
@@ -183,9 +194,10 @@ fn a_job_that_goes_on_has_its_files_under_their_names_whatever_its_verification_
     ensure!(tree.join("src/empty.h").exists(), "a file of the base");
     ensure!(!tree.join("moved/away").exists() && !tree.join("other/one").exists() && !tree.join("renamed.h").exists());
     let notices = status["notices"].to_string();
-    ensure!(notices.contains("its name again: by-the-job, deep/folder/one, deep/folder/two, and 1 more"), "{notices}");
+    ensure!(notices.contains("its name again: by-the-job, deep/folder/one, deep/folder/two, and 2 more"), "{notices}");
     ensure!(notices.contains("has touched since: gone"), "{notices}");
-    ensure!(notices.contains("of the result") && notices.contains("README.md, taken"), "{notices}");
+    ensure!(notices.contains("of the result") && notices.contains("README.md, saved"), "{notices}");
+    ensure!(notices.contains("saved.bak"), "{notices}");
     Ok(())
 }
 

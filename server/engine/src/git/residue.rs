@@ -46,7 +46,7 @@ pub struct Residue {
     made: BTreeMap<RepoPath, Fingerprint>,
     /// What it renamed of the result, by the name that it has now.
     renamed: BTreeMap<RepoPath, Renamed>,
-    /// What it changed or removed of the result.
+    /// What it changed or removed of the result, and files of the result that have another name beside what took theirs.
     changed: Vec<RepoPath>,
 }
 
@@ -154,48 +154,56 @@ impl Residue {
         self.made.is_empty() && self.renamed.is_empty() && self.changed.is_empty()
     }
 
-    /// Takes for renamed what was made and is in all but its name what stood elsewhere before, and is not there now.
+    /// Takes for renamed what was made and is in all but its name what stood elsewhere before. What took its place, if
+    /// something did, cannot be told from work by then: both stay.
     fn tell_renames(&mut self, before: &Standing, after: &Standing) {
-        let gone = self.changed.iter().filter(|path| after.found(path).is_none());
         let was = |path: &RepoPath| match (before.found(path), after.0.get(path)) {
             (None, Some(Entry::Gone(populated))) => *populated,
             (found, _) => found,
         };
-        let mut gone: HashMap<u64, (RepoPath, Fingerprint)> =
-            gone.filter_map(|path| was(path).map(|found| (found.inode(), (path.clone(), found)))).collect();
+        let lost = self.changed.iter().filter_map(|path| was(path).map(|found| (found.inode(), (path.clone(), found))));
+        let mut lost: HashMap<u64, (RepoPath, Fingerprint)> = lost.collect();
         self.made.retain(|path, found| {
             // An inode alone may have been given to another file.
-            let is_it = gone.get(&found.inode()).is_some_and(|(_, before)| before.is_same_file(found));
-            let Some((was, _)) = is_it.then(|| gone.remove(&found.inode())).flatten() else { return true };
-            self.changed.retain(|changed| *changed != was);
-            self.renamed.insert(path.clone(), Renamed { found: *found, was });
+            let is_it = lost.get(&found.inode()).is_some_and(|(_, before)| before.is_same_file(found));
+            let Some((was, _)) = is_it.then(|| lost.remove(&found.inode())).flatten() else { return true };
+            if after.found(&was).is_some() {
+                self.changed.push(path.clone());
+            } else {
+                self.changed.retain(|changed| *changed != was);
+                self.renamed.insert(path.clone(), Renamed { found: *found, was });
+            }
             false
         });
     }
 
-    /// Gives what was renamed its name again, and removes what was made, as far as it was not touched since. Nothing
-    /// may run in the tree.
+    /// Removes what was made, and gives what was renamed its name again, as far as it was not touched since: in this
+    /// order, as something that was made may stand in the way. Nothing may run in the tree.
     ///
     /// # Errors
     /// [`GitError::TreeReplaced`].
     pub fn clear(self, tree: &TreeRecord) -> Result<Cleared, GitError> {
         let root = open_recorded(tree)?;
         let mut cleared = Cleared { changed: self.changed, ..Cleared::default() };
+        for (path, made) in self.made {
+            match seen_in(&root, &path, &made) {
+                Ok(Some(directory)) if unlinkat(&directory, path.file_name(), AtFlags::empty()).is_ok() => {
+                    cleared.removed.push(path);
+                }
+                Err(Errno::NOENT | Errno::NOTDIR) => {}
+                Ok(_) | Err(_) => cleared.kept.push(path),
+            }
+        }
         for (path, Renamed { found, was }) in self.renamed {
-            match rename_back(&root, &path, &found, &was) {
-                Ok(true) => cleared.renamed.push(was),
+            match seen_in(&root, &path, &found) {
+                Ok(Some(directory)) if rename_back(&root, (&directory, &path), &was).is_ok() => {
+                    cleared.renamed.push(was);
+                }
                 Err(Errno::NOENT | Errno::NOTDIR) => cleared.changed.push(was),
-                Ok(false) | Err(_) => {
+                Ok(_) | Err(_) => {
                     cleared.kept.push(path);
                     cleared.changed.push(was);
                 }
-            }
-        }
-        for (path, made) in self.made {
-            match remove(&root, &path, &made) {
-                Ok(true) => cleared.removed.push(path),
-                Err(Errno::NOENT | Errno::NOTDIR) => {}
-                Ok(false) | Err(_) => cleared.kept.push(path),
             }
         }
         Ok(cleared)
@@ -230,23 +238,25 @@ impl Residue {
     }
 }
 
-/// Gives the entry the name `to`, if it is the one that was seen and nothing has that name.
-fn rename_back(root: &OwnedFd, path: &RepoPath, seen: &Fingerprint, to: &RepoPath) -> Result<bool, Errno> {
+/// The directory of the entry, if it is the one that was seen.
+fn seen_in(root: &OwnedFd, path: &RepoPath, seen: &Fingerprint) -> Result<Option<OwnedFd>, Errno> {
     let directory = open_below(root, path.parent().as_ref())?;
-    if Fingerprint::of(&statat(&directory, path.file_name(), AtFlags::SYMLINK_NOFOLLOW)?) != *seen {
-        return Ok(false);
-    }
+    let found = Fingerprint::of(&statat(&directory, path.file_name(), AtFlags::SYMLINK_NOFOLLOW)?);
+    Ok((found == *seen).then_some(directory))
+}
+
+/// Gives the entry the name `to`, if nothing has that name.
+fn rename_back(root: &OwnedFd, (directory, path): (&OwnedFd, &RepoPath), to: &RepoPath) -> Result<(), Errno> {
     let target = made_below(root, to.parent().as_ref())?;
-    match renameat_with(&directory, path.file_name(), &target, to.file_name(), RenameFlags::NOREPLACE) {
+    match renameat_with(directory, path.file_name(), &target, to.file_name(), RenameFlags::NOREPLACE) {
         // A file system without that flag; nothing runs in the tree that could make one in between.
         Err(Errno::INVAL | Errno::NOSYS) => match statat(&target, to.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => renameat(&directory, path.file_name(), &target, to.file_name()),
+            Err(Errno::NOENT) => renameat(directory, path.file_name(), &target, to.file_name()),
             Err(errno) => Err(errno),
             Ok(_) => Err(Errno::EXIST),
         },
         renamed => renamed,
     }
-    .map(|()| true)
 }
 
 /// Opens the directory `path` below `root`, following nothing, and making what is missing of it.
@@ -260,15 +270,6 @@ fn made_below(root: &OwnedFd, path: Option<&RepoPath>) -> Result<OwnedFd, Errno>
         opened = openat(&opened, component, DIRECTORY, Mode::empty())?;
     }
     Ok(opened)
-}
-
-/// Removes the entry, if it is the one that was seen.
-fn remove(root: &OwnedFd, path: &RepoPath, seen: &Fingerprint) -> Result<bool, Errno> {
-    let directory = open_below(root, path.parent().as_ref())?;
-    if Fingerprint::of(&statat(&directory, path.file_name(), AtFlags::SYMLINK_NOFOLLOW)?) != *seen {
-        return Ok(false);
-    }
-    unlinkat(&directory, path.file_name(), AtFlags::empty()).map(|()| true)
 }
 
 fn look(root: &OwnedFd, path: &RepoPath) -> Result<Fingerprint, Errno> {

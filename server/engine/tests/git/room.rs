@@ -309,6 +309,16 @@ fn commits_that_are_only_in_a_tree_s_git_directory_are_such_work() {
         rustix::fs::mknodat(rustix::fs::CWD, &packed, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
     };
     let tables: Work = |_, job| fs::create_dir(refs(job).with_file_name("reftable")).unwrap();
+    let many: Work = |_, job| {
+        let line = |number| format!("{number:040x} refs/heads/n{number}\n");
+        fs::write(refs(job).with_file_name("packed-refs"), (1..=20_001).map(line).collect::<String>()).unwrap();
+    };
+    let own: Work = |fixture, job| {
+        fs::remove_file(job.tree().join(".git")).unwrap();
+        agent(fixture, job, &["init", "-q"]);
+        agent(fixture, job, &["add", "-A"]);
+        agent(fixture, job, &["commit", "-qm", "Mine"]);
+    };
     let gone: Work = |_, job| fs::remove_dir_all(job.places.git().as_path()).unwrap();
     const ONLY: &str = "commits are only in the git directory of the job's tree: ";
     for (name, work, told) in [
@@ -320,6 +330,12 @@ fn commits_that_are_only_in_a_tree_s_git_directory_are_such_work() {
         ("a link in place of refs", link, Some("refs is a symbolic link".to_owned())),
         ("a pipe in place of packed refs", pipe, Some("packed-refs is a pipe".to_owned())),
         ("tables", tables, Some("its refs are kept in tables".to_owned())),
+        ("too many", many, Some("it has more than 20000 refs".to_owned())),
+        (
+            "a repository of its own",
+            own,
+            Some(".git could not be read: it is a repository of the job's own".to_owned()),
+        ),
         ("nothing", gone, None),
     ] {
         let by_itself = if told.is_some() { Fate::OnlyInTree } else { Fate::Tree };

@@ -3,9 +3,10 @@
 //! That directory is the job's, so git is not run in it, and of its objects none is read. Its refs are read from their
 //! files, by our own reader: bounded, following nothing, entering no mount. What they name counts as the job's where it
 //! is neither in the person's repository nor in what the job started from. What the job fetched (tags, remote-tracking
-//! refs) is not looked at, nor what only a log of a ref still names, nor names that are not UTF-8.
+//! refs) is not looked at, nor what only a log of a ref still names, nor names that are not UTF-8; nor the `HEAD` of a
+//! linked tree. Nothing of it stops a capture: what cannot be told is a note.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use pactify_core::change::Note;
 use pactify_core::fingerprint::RefValue;
@@ -19,20 +20,20 @@ use crate::git::command::Place;
 use crate::git::{Git, GitError, Places};
 
 /// No file of a ref is larger, in bytes.
-const REF: u64 = 4096;
+const REF_MAX: u64 = 4096;
 
-/// No file of packed refs is larger: those of a repository with a million.
-const PACKED: u64 = 128 << 20;
+/// No file of packed refs is larger, in bytes: those that are fetched are among them, a million at most.
+const PACKED_MAX: u64 = 128 << 20;
 
-/// More loose refs and directories of them than are looked at, and how deep they lie.
-const MOST: usize = 20_000;
-const DEPTH: usize = 12;
+/// So many refs of its own are looked at, and so many loose ones and directories of them, and so deep.
+const REFS_MAX: usize = 20_000;
+const DEPTH_MAX: usize = 12;
 
 /// How many are named.
 const NAMED: usize = 5;
 
 /// What is not the job's own work, or comes and goes with what git is in the middle of.
-const OTHERS: [&str; 5] = ["refs/remotes", "refs/tags", "refs/bisect", "refs/worktree", "refs/rewritten"];
+const NOT_ITS_OWN: [&str; 5] = ["refs/remotes", "refs/tags", "refs/bisect", "refs/worktree", "refs/rewritten"];
 
 /// Refs by their names.
 type Refs = BTreeMap<String, ObjectId>;
@@ -44,47 +45,47 @@ enum Untold {
     Disk(#[from] DiskError),
     #[error("its refs are kept in tables")]
     Tables,
-    #[error("its packed refs are none")]
+    #[error("its packed-refs holds something else")]
     Packed,
-    #[error("it has too many refs")]
+    #[error("it has more than {REFS_MAX} refs, or refs in more than {DEPTH_MAX} directories below each other")]
     TooMany,
+    #[error(transparent)]
+    Objects(#[from] GitError),
 }
 
 impl Git {
-    /// A note on the commits that are only in the git directory of the tree of `places`, if there are any. A linked
-    /// tree has none of its own.
-    pub(super) fn own_commits(
-        &self,
-        places: &Places,
-        base: &Base,
-        isolation: Isolation,
-    ) -> Result<Option<Note>, GitError> {
+    /// A note on the commits that are only in the git directory of the tree of `places`, if there are any.
+    pub(super) fn own_commits(&self, places: &Places, base: &Base, isolation: Isolation) -> Option<Note> {
         if isolation == Isolation::Linked {
-            return Ok(None);
+            return None;
         }
-        let mut refs = match read(places) {
-            Ok(refs) => refs,
+        match self.named_only_there(places, base) {
+            Ok(names) if names.is_empty() => None,
+            Ok(names) => {
+                let count = names.len() as u64;
+                Some(Note::Commits { refs: names.into_iter().take(NAMED).collect(), count })
+            }
             // With it went what it held.
-            Err(Untold::Disk(DiskError::Missing { .. })) => return Ok(None),
+            Err(Untold::Disk(DiskError::Missing { .. })) => None,
             Err(error) => {
                 let shown = "the git directory of the job's tree".to_owned();
-                return Ok(Some(Note::Unreadable { shown, why: with_causes(&error) }));
+                Some(Note::Unreadable { shown, why: with_causes(&error) })
             }
-        };
+        }
+    }
+
+    /// The refs of that git directory whose commits are nowhere else.
+    fn named_only_there(&self, places: &Places, base: &Base) -> Result<Vec<String>, Untold> {
+        let mut refs = read(places)?;
         refs.retain(|_, commit| *commit != base.commit && commit.is_sha256() == base.commit.is_sha256());
         if refs.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let capture = places.capture();
         let place = Place::Private { git_dir: &capture, work_tree: None, index: None };
-        let absent = self.absent(place, &refs.values().collect::<Vec<_>>())?;
-        let names: Vec<String> = refs
-            .into_iter()
-            .filter(|(_, commit)| absent.iter().any(|id| id == commit.as_str()))
-            .map(|(name, _)| name)
-            .collect();
-        let count = names.len() as u64;
-        Ok((count > 0).then(|| Note::Commits { refs: names.into_iter().take(NAMED).collect(), count }))
+        let absent: HashSet<String> = self.absent(place, &refs.values().collect::<Vec<_>>())?.into_iter().collect();
+        refs.retain(|_, commit| absent.contains(commit.as_str()));
+        Ok(refs.into_keys().collect())
     }
 }
 
@@ -94,15 +95,18 @@ fn read(places: &Places) -> Result<Refs, Untold> {
         return Err(Untold::Tables);
     }
     let mut refs = Refs::new();
-    if let Some(text) = there(git_dir.read("packed-refs", PACKED))? {
+    if let Some(text) = there(git_dir.read("packed-refs", PACKED_MAX))? {
         let found = packed(&text).ok_or(Untold::Packed)?;
         refs.extend(found.into_iter().filter_map(|(name, value)| Some((own(&name)?, object(value)?))));
+        if refs.len() > REFS_MAX {
+            return Err(Untold::TooMany);
+        }
     }
     // Loose ones win.
     if let Some(dir) = there(git_dir.dir("refs"))? {
         collect(&dir, "refs", 0, &mut 0, &mut refs)?;
     }
-    if let Some(text) = there(git_dir.read("HEAD", REF))? {
+    if let Some(text) = there(git_dir.read("HEAD", REF_MAX))? {
         refs.extend(object(loose(&text)).map(|commit| ("HEAD".to_owned(), commit)));
     }
     Ok(refs)
@@ -111,17 +115,17 @@ fn read(places: &Places) -> Result<Refs, Untold> {
 fn collect(dir: &Dir, path: &str, depth: usize, looked: &mut usize, refs: &mut Refs) -> Result<(), Untold> {
     for name in dir.names()? {
         let path = format!("{path}/{name}");
-        if OTHERS.contains(&path.as_str()) || name.ends_with(".lock") {
+        if NOT_ITS_OWN.contains(&path.as_str()) || name.ends_with(".lock") {
             continue;
         }
         *looked += 1;
-        if *looked > MOST || depth >= DEPTH {
+        if *looked > REFS_MAX || depth >= DEPTH_MAX {
             return Err(Untold::TooMany);
         }
         match dir.dir(&name) {
             Ok(below) => collect(&below, &path, depth + 1, looked, refs)?,
             Err(DiskError::WrongKind { found: Kind::File, .. }) => {
-                let text = there(dir.read(&name, REF))?;
+                let text = there(dir.read(&name, REF_MAX))?;
                 refs.extend(text.and_then(|text| Some((path, object(loose(&text))?))));
             }
             // Nothing else is a ref.
@@ -143,7 +147,7 @@ fn there<T>(read: Result<T, DiskError>) -> Result<Option<T>, DiskError> {
 fn own(name: &RepoPath) -> Option<String> {
     let name = std::str::from_utf8(name.as_bytes()).ok()?;
     let is_below = |other: &str| name.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
-    (!OTHERS.into_iter().any(is_below)).then(|| name.to_owned())
+    (!NOT_ITS_OWN.into_iter().any(is_below)).then(|| name.to_owned())
 }
 
 fn object(value: RefValue) -> Option<ObjectId> {

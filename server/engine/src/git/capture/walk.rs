@@ -223,6 +223,10 @@ impl<'a> Walk<'a> {
         let mut content = vec![0; expected.len() + 1];
         let read = rustix::fs::openat(self.root, ".git", flags, Mode::empty())
             .and_then(|file| rustix::io::read(&file, content.as_mut_slice()));
+        if read == Err(Errno::ISDIR) {
+            let why = "it is a repository of the job's own now, and is not looked into".to_owned();
+            self.found.notes.push(Note::Unreadable { shown: ".git".to_owned(), why });
+        }
         if read.map(|count| &content[..count]) != Ok(expected) {
             self.found.notes.push(Note::GitFileRewritten);
         }
