@@ -83,7 +83,7 @@ const WHOSE: Item[] = [
   { label: "Your Own, Too", detail: "As far as its access lets it.", choice: { withUserConfig: true } },
 ];
 const checks = (of?: JobSummary): Item[] => [
-  { label: of ? "What It Had to Pass Before" : "What Is Configured", choice: {} },
+  { label: of ? "What You Named Before, or What Is Configured" : "What Is Configured", choice: {} },
   { label: "Nothing", choice: { verify: [] } },
   { label: OWN, detail: "The job fails unless it ends well in the result's tree.", choice: {} },
 ];

@@ -1022,7 +1022,10 @@ export interface RetryParams {
   withUserConfig?: boolean;
   /** As for `pactify.delegate`. */
   inPlace?: boolean;
-  /** As for `pactify.delegate`. */
+  /**
+   * As for `pactify.delegate`; when absent, the commands that the person named for the older job, and where they named
+   * none, what the configuration and the brief name now.
+   */
   verify?: string[];
   /** As for `pactify.delegate`. */
   permissions?: Policy;

@@ -597,7 +597,7 @@ local M = {}
 ---@field model? string The model to ask for.
 ---@field withUserConfig? boolean As for `pactify.delegate`.
 ---@field inPlace? boolean As for `pactify.delegate`.
----@field verify? string[] As for `pactify.delegate`.
+---@field verify? string[] As for `pactify.delegate`; when absent, the commands that the person named for the older job, and where they named none, what the configuration and the brief name now.
 ---@field permissions? pactify.Policy As for `pactify.delegate`.
 
 --- What a person is told: the phase, or that its host is gone.

@@ -98,7 +98,8 @@ wire! {
         /// As for `pactify.delegate`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub in_place: Option<bool>,
-        /// As for `pactify.delegate`.
+        /// As for `pactify.delegate`; when absent, the commands that the person named for the older job, and where they named
+        /// none, what the configuration and the brief name now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub verify: Option<Vec<String>>,
         /// As for `pactify.delegate`.
