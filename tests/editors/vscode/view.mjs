@@ -67,16 +67,17 @@ await withVsCode({
   machine: { "pactify.server.path": given("PACTIFY_LSP") },
   settings: { "workbench.colorTheme": "Default High Contrast" },
   use: async (page, url) => {
-    const { row, toast, dialog, command, open, showJobs } = hands(page);
+    const { row, toast, button, dialog, open, showJobs } = hands(page);
     const box = (text) => row(text).getByRole("checkbox").first();
     const isChecked = async (text) => (await box(text).getAttribute("aria-checked")) === "true";
 
     await page.goto(url);
     await step("a job's files and parts are in the view", 120, async () => {
       await page.locator(".monaco-workbench.hc-black .statusbar").waitFor();
-      await open("some.brief.md");
-      await command("Delegate Task");
       await showJobs();
+      await button(page.locator(".sidebar .welcome-view"), "Delegate a Task").waitFor();
+      await open("some.brief.md");
+      await page.locator(".codelens-decoration a", { hasText: "Delegate" }).first().click();
       await toast("changed 3 files").waitFor();
       await page.keyboard.press("Escape");
       await row("Change some").click();
