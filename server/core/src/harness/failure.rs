@@ -165,7 +165,11 @@ impl Meaning {
 /// The first row of these tables that `text` matches.
 pub(crate) fn find(tables: &[&'static [Rule]], text: &str) -> Option<&'static Rule> {
     let text = text.to_lowercase();
-    tables.iter().flat_map(|table| table.iter()).find(|rule| rule.needles.iter().any(|needle| contains(&text, needle)))
+    let says = |needle: &&str| match status(&text).filter(|_| is_number(needle)) {
+        Some(status) => status == *needle,
+        None => contains(&text, needle),
+    };
+    tables.iter().flat_map(|table| table.iter()).find(|rule| rule.needles.iter().any(|needle| says(needle)))
 }
 
 /// The failure behind an agent's sentence about its turn: a neutral line.
@@ -216,9 +220,22 @@ pub(crate) fn ended(exit: ExitRecord) -> String {
     }
 }
 
+/// The number that `text` calls a status: no other one is, then.
+fn status(text: &str) -> Option<&str> {
+    text.match_indices("status").find_map(|(at, word)| {
+        let rest = text[at + word.len()..].trim_start_matches(" code").trim_start_matches([' ', ':', '=']);
+        let number = &rest[..rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len())];
+        (number.len() == 3 && is_number(number)).then_some(number)
+    })
+}
+
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit())
+}
+
 /// A number is only a status when it stands by itself: an id or an address may hold any.
 fn contains(text: &str, needle: &str) -> bool {
-    if !needle.bytes().all(|b| b.is_ascii_digit()) {
+    if !is_number(needle) {
         return text.contains(needle);
     }
     text.match_indices(needle).any(|(at, _)| {
@@ -243,6 +260,8 @@ mod tests {
             ("unknown model m", C::ProviderRefused, "[harnesses.one]"),
             ("connect ECONNREFUSED 127.0.0.1:40429", C::ProviderUnreachable, "network"),
             ("status: 503", C::ProviderUnreachable, "wait a little"),
+            ("unexpected status 400 Bad Request: Invalid 'input[402].content'", C::ProviderRefused, "speaks what"),
+            ("no status of 7, but 429", C::QuotaExceeded, "wait a little"),
             ("Unexpected token '<'", C::ProviderRefused, "speaks what"),
             ("it took 1500 steps", C::HarnessFailed, "objects to"),
             ("broken, request id req_a429f", C::HarnessFailed, "objects to"),

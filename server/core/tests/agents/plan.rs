@@ -124,6 +124,11 @@ fn what_a_promise_hangs_on_cannot_be_set() {
         (&Opencode, "[harnesses.opencode.config.provider.x.options]\napiKey = \"sk-x\"", "`provider.x.options.apiKey`"),
         (
             &Opencode,
+            "[harnesses.opencode.config.provider.x.options]\nheaders = [\"Authorization: Bearer x\"]",
+            "`provider.x.options.headers`",
+        ),
+        (
+            &Opencode,
             "[harnesses.opencode.config.provider.x.options.headers]\nX-Team = \"x\"",
             "`provider.x.options.headers.X-Team`",
         ),

@@ -180,8 +180,8 @@ const PLAIN_HEADERS: &[&str] = &[
 
 /// Whether what stands there is what one logs in with, by the name that it has, or as a header.
 fn leads_to_a_secret(path: &[&str]) -> bool {
-    let Some((name, above)) = path.split_last() else { return false };
-    let is_header = above.iter().any(|part| part.to_ascii_lowercase().ends_with("headers"));
+    let Some(name) = path.last() else { return false };
+    let is_header = path.iter().any(|part| part.to_ascii_lowercase().ends_with("headers"));
     names_a_secret(name) || is_header && !PLAIN_HEADERS.iter().any(|plain| plain.eq_ignore_ascii_case(name))
 }
 
