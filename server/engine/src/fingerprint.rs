@@ -19,6 +19,7 @@ use pactify_core::fingerprint::{Difference, OutsideChange, RefValue, SharedState
 use pactify_core::job::JobSpec;
 use pactify_core::{AbsPath, AttemptNo, Failure, FailureCode, RepoPath};
 
+pub use self::baseline::part::Spared;
 pub use self::baseline::{Baseline, BaselineError, Comparison};
 pub use self::checkout::Checkout;
 pub use self::restore::{Restored, Verdict};

@@ -47,6 +47,9 @@ pub struct About {
     /// What it adds to where the person keeps its state when a session is kept there: below that place. A job's sessions
     /// must not be among them. Empty where a job's sessions are the person's own.
     pub session_places: &'static [&'static str],
+    /// Files that it makes directly in a repository's git directory, by name. They steer nothing, so that a guard over a
+    /// checkout takes no notice of them.
+    pub git_files: &'static [&'static str],
     /// The keys of model vendors that it logs in with, from the person's environment.
     pub vendor_keys: VendorKeys,
 }
@@ -72,6 +75,7 @@ impl About {
         login_command: None,
         login_places: &[],
         session_places: &[],
+        git_files: &[],
         vendor_keys: VendorKeys::Own(&[]),
     };
 

@@ -47,6 +47,8 @@ const ABOUT: About = About {
     login_command: Some("opencode auth login"),
     login_places: &[LoginPlace { path: "opencode/auth.json", kind: LinkKind::WrittenFile }],
     session_places: &["opencode/opencode.db", "opencode/opencode.db-wal", "opencode/storage"],
+    // The name that it gave the project.
+    git_files: &["opencode"],
     vendor_keys: VendorKeys::Every,
     ..About::USUAL
 };

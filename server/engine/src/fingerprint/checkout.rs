@@ -10,6 +10,7 @@ use pactify_core::{AbsPath, AttemptNo};
 use serde::{Deserialize, Serialize};
 
 use super::FingerprintError;
+use super::baseline::part::Spared;
 use super::baseline::{Baseline, BaselineError, Comparison};
 use super::git_dir::{GitDir, GitDirRecord};
 use crate::disk::{DIRECTORY, Dir, FileId};
@@ -39,15 +40,19 @@ struct Header {
 }
 
 impl Checkout {
-    /// Looks at the checkout of `repository`, whose objects are named by SHA-256 if `sha256`. Registrations of trees
-    /// below `jobs` are pactify's own.
+    /// Looks at the checkout of `repository`, whose objects are named by SHA-256 if `sha256`, but for what is `spared`.
     ///
     /// # Errors
     /// When anything could not be looked at.
-    pub fn take(env: &Env, repository: &RepositoryRecord, sha256: bool, jobs: &AbsPath) -> Result<Self, BaselineError> {
+    pub fn take(
+        env: &Env,
+        repository: &RepositoryRecord,
+        sha256: bool,
+        spared: &Spared,
+    ) -> Result<Self, BaselineError> {
         let apart = !repository.git_dir.as_path().starts_with(repository.common_dir.as_path());
         let places = [Some(&repository.common_dir), apart.then_some(&repository.git_dir)];
-        let git_dirs = places.into_iter().flatten().map(|path| GitDir::take(env, path, sha256, jobs));
+        let git_dirs = places.into_iter().flatten().map(|path| GitDir::take(env, path, sha256, spared));
         let git_dirs = git_dirs.collect::<Result<_, _>>()?;
         let baseline = Baseline::take(env, &repository.worktree)?;
         let record = identify(&repository.worktree)?;
@@ -63,10 +68,10 @@ impl Checkout {
     ///
     /// # Errors
     /// When anything could not be looked at: then nothing may be taken for unchanged.
-    pub fn compare(&self, env: &Env, sha256: bool, jobs: &AbsPath) -> Result<Comparison, BaselineError> {
+    pub fn compare(&self, env: &Env, sha256: bool, spared: &Spared) -> Result<Comparison, BaselineError> {
         let mut found = self.baseline.compare(env, |_| None)?;
         for git_dir in &self.git_dirs {
-            let Comparison { changed, touched, more } = git_dir.compare(env, sha256, jobs)?;
+            let Comparison { changed, touched, more } = git_dir.compare(env, sha256, spared)?;
             found.changed.extend(changed);
             found.touched.extend(touched);
             found.more += more;

@@ -14,7 +14,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::baseline::part::{Layout, Part};
+use super::baseline::part::{Layout, Part, Spared};
 use super::baseline::{Baseline, BaselineError, Comparison};
 use super::shared;
 use crate::disk::DIRECTORY;
@@ -45,18 +45,18 @@ pub(super) struct GitDirRecord {
 type Indexes = BTreeMap<Vec<u8>, String>;
 
 impl GitDir {
-    pub(super) fn take(env: &Env, path: &AbsPath, sha256: bool, jobs: &AbsPath) -> Result<Self, BaselineError> {
+    pub(super) fn take(env: &Env, path: &AbsPath, sha256: bool, spared: &Spared) -> Result<Self, BaselineError> {
         let top = open(path)?;
-        let layout = Layout::of(&top, jobs, |_| false)?;
+        let layout = Layout::of(&top, spared, |_| false)?;
         let indexes = indexes(&top, &layout, sha256)?;
         let baseline = Baseline::take_part(env, path, Part::GitDir(layout))?;
         Ok(Self { path: path.clone(), baseline, indexes })
     }
 
     /// Looks again.
-    pub(super) fn compare(&self, env: &Env, sha256: bool, jobs: &AbsPath) -> Result<Comparison, BaselineError> {
+    pub(super) fn compare(&self, env: &Env, sha256: bool, spared: &Spared) -> Result<Comparison, BaselineError> {
         let top = open(&self.path)?;
-        let layout = Layout::of(&top, jobs, |registration| self.baseline.holds(registration))?;
+        let layout = Layout::of(&top, spared, |registration| self.baseline.holds(registration))?;
         let indexes = indexes(&top, &layout, sha256)?;
         let mut found = self.baseline.compare_part(env, Part::GitDir(layout), |_| None)?;
         for list in [&mut found.changed, &mut found.touched] {

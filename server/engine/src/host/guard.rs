@@ -6,6 +6,7 @@
 //! counts as a difference. Nothing here changes the checkout, or takes anything back in it.
 
 use pactify_core::display::headline;
+use pactify_core::harness::registry;
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{CheckoutRecord, Known, TreeRecord};
 use pactify_core::job::outcome;
@@ -14,17 +15,17 @@ use pactify_core::{AttemptNo, Failure, FailureCode};
 use super::error::Stop;
 use super::{Host, HostError};
 use crate::causes::with_causes;
-use crate::fingerprint::{Baseline, Checkout, Comparison, DIRECTORY, FingerprintError};
+use crate::fingerprint::{Baseline, Checkout, Comparison, DIRECTORY, FingerprintError, Spared};
 use crate::process::ProcessIdentity;
 
 /// Looks at the checkout, and remembers.
 pub(super) async fn begin(host: &mut Host) -> Result<CheckoutRecord, Stop> {
     let (env, spec, job, attempt) = (host.env().clone(), host.spec().clone(), host.dir().clone(), host.attempt);
-    let jobs = host.store.jobs();
+    let spared = spared(host);
     let begun = host
         .away(move || -> Result<_, Failure> {
             let sha256 = spec.base.commit.is_sha256();
-            let checkout = Checkout::take(&env, &spec.repository, sha256, &jobs).map_err(|error| {
+            let checkout = Checkout::take(&env, &spec.repository, sha256, &spared).map_err(|error| {
                 let message = format!("your checkout cannot be guarded: {}", with_causes(&error));
                 let next = "make it readable for you, or let the job look at a tree of its own, without `--in-place`";
                 Failure::new(FailureCode::LaunchFailed, message, next)
@@ -110,6 +111,12 @@ pub(super) fn forget(host: &Host) {
     }
 }
 
+/// What is not the agent's doing: other jobs' registrations, and the files that its harness makes.
+fn spared(host: &Host) -> Spared {
+    let harness = registry::find(&host.spec().harness, &host.spec().settings);
+    Spared { jobs: host.store.jobs(), files: harness.map_or(&[], |harness| harness.about().git_files) }
+}
+
 async fn compare(
     host: &mut Host,
     remembered: Option<Checkout>,
@@ -122,7 +129,7 @@ async fn compare(
         return Ok(Err("the machine was started anew meanwhile".to_owned()));
     }
     let (env, spec, job) = (host.env().clone(), host.spec().clone(), host.dir().clone());
-    let jobs = host.store.jobs();
+    let spared = spared(host);
     host.away(move || {
         let checkout = match remembered {
             Some(checkout) => checkout,
@@ -133,7 +140,7 @@ async fn compare(
                 .and_then(|directory| Checkout::kept(&directory, of, &digest))
                 .map_err(|error| with_causes(&error))?,
         };
-        checkout.compare(&env, spec.base.commit.is_sha256(), &jobs).map_err(|error| with_causes(&error))
+        checkout.compare(&env, spec.base.commit.is_sha256(), &spared).map_err(|error| with_causes(&error))
     })
     .await
 }

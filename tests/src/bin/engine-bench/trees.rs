@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use pactify_core::job::Isolation;
-use pactify_engine::fingerprint::Checkout;
+use pactify_engine::fingerprint::{Checkout, Spared};
 
 use crate::world::{World, dead, text};
 use crate::{Figure, median, time};
@@ -118,13 +118,13 @@ pub(crate) fn baseline(world: &World) -> anyhow::Result<Vec<Figure>> {
     }
     // What is younger is read, which is not what is measured.
     settle();
-    let jobs = world.store.jobs();
+    let spared = Spared { jobs: world.store.jobs(), files: &[] };
     let mut times: [Vec<f64>; 3] = Default::default();
     for _ in 0..CAPTURES {
-        let take = || Ok(Checkout::take(&world.env, &world.examined.repository, false, &jobs)?);
+        let take = || Ok(Checkout::take(&world.env, &world.examined.repository, false, &spared)?);
         let (took, checkout) = time(take)?;
         times[0].push(took);
-        let (took, comparison) = time(|| Ok(checkout.compare(&world.env, false, &jobs)?))?;
+        let (took, comparison) = time(|| Ok(checkout.compare(&world.env, false, &spared)?))?;
         times[1].push(took);
         ensure!(comparison.is_unchanged(), "{comparison:?}");
         times[2].push(time(|| world.git(&world.repository, &["status", "--untracked-files=all", "--porcelain"]))?.0);

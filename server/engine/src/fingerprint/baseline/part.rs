@@ -34,6 +34,17 @@ pub(in crate::fingerprint) struct Layout {
     git_dirs: HashSet<Vec<u8>>,
     /// Registrations of the trees of jobs, which come and go with other jobs.
     ours: HashSet<Vec<u8>>,
+    /// Files at the top that the job's harness makes.
+    files: &'static [&'static str],
+}
+
+/// What of a git directory is pactify's and the harness's own business.
+#[derive(Clone, Debug)]
+pub struct Spared {
+    /// Where the trees of jobs are, to which registrations lead.
+    pub jobs: AbsPath,
+    /// Files that the job's harness makes at the top.
+    pub files: &'static [&'static str],
 }
 
 /// How much of an entry counts.
@@ -58,15 +69,15 @@ impl Part {
 }
 
 impl Layout {
-    /// Finds the git directories in that at `top`. Registrations that lead below `jobs` are ours, unless `known` says
+    /// Finds the git directories in that at `top`. Registrations that lead to trees of jobs are ours, unless `known` says
     /// that they were the person's before.
     pub(in crate::fingerprint) fn of(
         top: &OwnedFd,
-        jobs: &AbsPath,
+        spared: &Spared,
         known: impl Fn(&[u8]) -> bool,
     ) -> Result<Self, BaselineError> {
-        let mut layout = Self::default();
-        layout.add(top, Vec::new(), &|path| leads_below(top, path, jobs) && !known(path), 0)?;
+        let mut layout = Self { files: spared.files, ..Self::default() };
+        layout.add(top, Vec::new(), &|path| leads_below(top, path, &spared.jobs) && !known(path), 0)?;
         Ok(layout)
     }
 
@@ -123,6 +134,9 @@ impl Layout {
         if self.ours.contains(path) {
             return Kept::Nothing;
         }
+        if above.is_empty() && !is_directory && self.files.iter().any(|file| file.as_bytes() == name) {
+            return Kept::Nothing;
+        }
         if self.git_dirs.contains(above) {
             return keeps_in_git_dir(above, name, is_directory);
         }
@@ -159,8 +173,6 @@ fn keeps_in_git_dir(git_dir: &[u8], name: &[u8], is_directory: bool) -> Kept {
         b"reftable" if is_directory && !git_dir.starts_with(b"modules/") => Kept::Nothing,
         // It comes with the first registration, and goes with the last.
         b"worktrees" if is_directory => Kept::Inside,
-        // opencode keeps the name that it gave the project there.
-        b"opencode" if is_top && !is_directory => Kept::Nothing,
         _ => Kept::All,
     }
 }

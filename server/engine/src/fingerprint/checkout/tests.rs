@@ -59,12 +59,17 @@ impl World {
         RepositoryRecord { common_dir: git_dir.clone(), git_dir, worktree: self.path("one"), prefix: String::new() }
     }
 
+    /// Of a job whose harness makes one file.
+    fn spared(&self) -> Spared {
+        Spared { jobs: self.jobs(), files: &["of-the-harness"] }
+    }
+
     fn take(&self) -> Checkout {
-        Checkout::take(&self.env, &self.repository(), false, &self.jobs()).unwrap()
+        Checkout::take(&self.env, &self.repository(), false, &self.spared()).unwrap()
     }
 
     fn found(&self, checkout: &Checkout) -> Vec<String> {
-        let found = checkout.compare(&self.env, false, &self.jobs()).unwrap();
+        let found = checkout.compare(&self.env, false, &self.spared()).unwrap();
         assert_eq!((found.touched, found.more), (vec![], 0));
         found.changed
     }
@@ -99,8 +104,9 @@ fn whatever_git_would_go_on_with_or_run_or_read_is_a_difference() {
         "worktrees/other/refs/worktree/x",
         "worktrees/new/gitdir",
         "worktrees/job/gitdir",
-        "opencode/config",
-        "other-harness",
+        "of-the-harness/config",
+        "modules/sub/of-the-harness",
+        "of-another-harness",
     ] {
         let world = World::new();
         let checkout = world.take();
@@ -142,7 +148,7 @@ fn what_is_left_out_is_named_and_nothing_beside_it() {
         "refs/heads/main",
         "packed-refs",
         "fsmonitor--daemon/cookies/1",
-        "opencode",
+        "of-the-harness",
         "worktrees/job/HEAD",
     ] {
         world.git(name, "another\n");
@@ -176,7 +182,7 @@ fn a_git_directory_beside_the_shared_one_is_looked_at_as_well_and_a_record_holds
     let world = World::new();
     world.write("apart/HEAD", "ref: refs/heads/main\n");
     let repository = RepositoryRecord { git_dir: world.path("apart"), ..world.repository() };
-    let checkout = Checkout::take(&world.env, &repository, false, &world.jobs()).unwrap();
+    let checkout = Checkout::take(&world.env, &repository, false, &world.spared()).unwrap();
     fs::create_dir(world.at("kept")).unwrap();
     let directory = Dir::open(&world.path("kept")).unwrap();
     let digest = checkout.keep(&directory, AttemptNo::FIRST).unwrap();
