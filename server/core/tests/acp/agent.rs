@@ -3,7 +3,7 @@
 use pactify_core::brief::Brief;
 use pactify_core::harness::acp::{AcpDriver, Plain};
 use pactify_core::harness::{
-    Conclusion, Driver, FileAnswer, FileRequest, Harness, HarnessSettings, Places, Request, Resume, Step,
+    Conclusion, Driver, FileAction, FileAnswer, FileRequest, Harness, HarnessSettings, Places, Request, Resume, Step,
 };
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{ExitRecord, Known, Usage};
@@ -120,9 +120,13 @@ impl Agent {
                 }
                 Step::CloseInput => self.is_closed = true,
                 Step::File(request) => {
+                    let answer = match (&request.action, &self.file) {
+                        (FileAction::Write(_), FileAnswer::Contents(_)) => FileAnswer::Written,
+                        (_, answer) => answer.clone(),
+                    };
                     let id = request.id;
                     self.files.push(request);
-                    let steps = self.driver.on_file(id, self.file.clone());
+                    let steps = self.driver.on_file(id, answer);
                     self.take(steps);
                 }
             }

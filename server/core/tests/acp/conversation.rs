@@ -305,6 +305,63 @@ fn the_word_done_after_a_refusal_is_believed_where_a_person_refused_or_something
 }
 
 #[test]
+fn the_word_done_after_a_refused_write_is_believed_where_it_was_made_later() {
+    let refused = || FileAnswer::Refused("a link is on the way".to_owned());
+    for (writes, expected) in [
+        (&[("/tree/a", FileAnswer::Written)][..], None),
+        (&[("/tree/a", refused())], Some("/tree/a was refused (a link is on the way)")),
+        (&[("/tree/a", refused()), ("/tree/a", FileAnswer::Written)], None),
+        (&[("/tree/a", refused()), ("/tree/b", FileAnswer::Written)], Some("/tree/a was refused")),
+        (&[("/tree/a", FileAnswer::Written), ("/tree/a", refused())], Some("/tree/a was refused")),
+        (&[("/etc/a", FileAnswer::Written), ("/tree/b", FileAnswer::Written)], Some("/etc/a was refused")),
+        (&[("/tree/.git/config", FileAnswer::Written)], Some("/tree/.git/config was refused")),
+        (
+            &[("/a", refused()), ("/b", refused()), ("/c\n", refused())],
+            Some("/a was refused (the path is not inside the job's tree), and 2 more"),
+        ),
+    ] {
+        for access in [Access::Write, Access::ReadOnly] {
+            let mut agent = Agent::prompted(Start { access, ..Start::default() });
+            for (n, (path, answer)) in writes.iter().enumerate() {
+                agent.file = answer.clone();
+                let params = json!({"path": path, "content": "x"});
+                assert!(agent.asks(&json!(n), "fs/write_text_file", &params).is_some());
+            }
+            // Work of another kind does not make up for it.
+            agent
+                .update(&json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "t", "status": "completed"}));
+            agent.message("Done.");
+            agent.stop("end_turn");
+            let (agent, end) = agent.exit(WELL);
+            // In a read-only job a refusal is what the job is for.
+            match expected.filter(|_| access == Access::Write) {
+                None => assert_eq!(end.verdict, Verdict::Completed, "{writes:?}"),
+                Some(says) => {
+                    let Verdict::Failed(failure) = end.verdict else { panic!("{writes:?}") };
+                    assert_eq!(failure.code, C::HarnessFailed);
+                    assert!(failure.message.contains(says), "{writes:?}: {}", failure.message);
+                    assert!(agent.notices().contains(&"acp-write-refused"), "{writes:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn writes_are_refused_without_end_and_kept_in_bounds() {
+    let mut agent = Agent::prompted(Start::default());
+    for n in 0..500 {
+        let params = json!({"path": format!("/{n}{}", "x".repeat(2000)), "content": ""});
+        agent.asks(&json!(n), "fs/write_text_file", &params);
+    }
+    assert!(agent.notices().len() <= 40);
+    agent.message("Done.");
+    agent.stop("end_turn");
+    let Verdict::Failed(failure) = agent.exit(WELL).1.verdict else { panic!("it failed") };
+    assert!(failure.message.len() < 2000, "{}", failure.message);
+}
+
+#[test]
 fn a_turn_without_a_single_granted_step_is_no_success() {
     let mut agent = Agent::prompted(Start { permissions: Policy::Ask, ..Start::default() });
     permission(&mut agent, &json!(1));

@@ -85,6 +85,11 @@ impl Row for Acp {
                     {"say": "All done."},
                 ]),
             ),
+            (
+                "“done” after a write through pactify that was refused",
+                json!({}),
+                json!([write, {"acp": {"writeFile": ["../b.txt", "b\n"]}}, {"say": "All done."}]),
+            ),
             ("`max_tokens`", json!({}), json!([write, {"say": "And so"}, stop("max_tokens")])),
             ("`refusal`", json!({}), json!([write, {"say": "No."}, stop("refusal")])),
             ("`cancelled`, and nobody had cancelled", json!({}), json!([write, {"say": "Done."}, stop("cancelled")])),
@@ -191,7 +196,8 @@ mod conversation {
         ]);
         let job = editor.delegate(&agent::brief(&steps), &json!({"harness": "scripted"}))?;
         let status = editor.until(&job, "finished")?;
-        assert_eq!(status["outcome"], "succeeded", "{status:#}");
+        // All that was asked for was not done.
+        assert_eq!(super::super::ending(&status), "failed (harnessFailed)", "{status:#}");
         let tree = sandbox.pactify_home().join("jobs").join(&job).join("tree");
         let text = |name: &str| std::fs::read_to_string(tree.join(name)).with_context(|| name.to_owned());
         assert_eq!(text("sub/new.txt")?, "password: 'hunter2hunter2'\n", "as it was sent, letter by letter");

@@ -67,6 +67,15 @@ impl Row for Agy {
                 "write",
                 vec![write.clone(), say.clone(), stderr("terminating 2 background task(s) on exit")],
             ),
+            (
+                "`SUCCESS` after work, and one tool that was refused",
+                "write",
+                vec![
+                    write.clone(),
+                    say.clone(),
+                    result(json!({"denied_actions": [{"tool": "run_command", "reason": "denied"}]})),
+                ],
+            ),
             ("`SUCCESS` without an answer", "write", vec![write.clone()]),
             (
                 "`SUCCESS` without an answer, after a refused tool, in a read-only job",

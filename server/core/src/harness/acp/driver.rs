@@ -5,13 +5,14 @@
 //! contradicts it. What the agent asks of us is answered in [`requests`]; what it tells is kept by [`Turn`].
 
 mod requests;
+mod undone;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::failure::{Speaker, session_lost};
+use super::super::failure::{Speaker, refused, session_lost};
 use super::super::notices::Notices;
 use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, Evidence, FileAnswer, Request, Step};
@@ -413,14 +414,15 @@ impl AcpDriver {
                 Verdict::Failed(contradiction.unwrap_or_else(|| failure::of_stop(agent, &reason)))
             }
             (End::Stopped(_), exit) => {
-                let (granted, refused) = (self.requests.granted(), self.requests.refused());
+                let (granted, no) = (self.requests.granted(), self.requests.refused());
                 let (succeeded, may_write) = (self.turn.work().succeeded, self.plan.access == Access::Write);
-                let was_refused = refused > 0 && succeeded == 0 && may_write;
+                let was_refused = no > 0 && succeeded == 0 && may_write;
                 let is_stopped = may_write && self.requests.is_at_a_dead_end(succeeded);
                 let failure = contradiction
                     .or_else(|| (!self.turn.has_answer()).then(|| failure::empty_answer(agent)))
-                    .or_else(|| was_refused.then(|| failure::refused(agent, refused, granted)))
+                    .or_else(|| was_refused.then(|| failure::refused(agent, no, granted)))
                     .or_else(|| is_stopped.then(|| failure::stopped(agent)))
+                    .or_else(|| self.requests.undone().map(|what| refused(agent, &what)))
                     .or_else(|| {
                         (!is_harmless(exit)).then(|| failure::of_exit(agent, exit, true, &self.stderr.quoted()))
                     });
@@ -508,7 +510,7 @@ impl Driver for AcpDriver {
     }
 
     fn on_file(&mut self, request: u64, answer: FileAnswer) -> Vec<Step> {
-        self.requests.file(request, answer)
+        self.requests.file(&mut self.notices, request, answer)
     }
 
     fn evidence(&self) -> Vec<Evidence> {

@@ -15,6 +15,7 @@ use super::super::session::Agent;
 use super::super::tool::Call;
 use super::super::turn::Turn;
 use super::super::wire::{self, Refusal, text};
+use super::undone::Undone;
 use crate::RepoPath;
 use crate::display;
 use crate::job::access::Access;
@@ -45,6 +46,8 @@ pub(super) struct Requests {
     asked: u32,
     granted: u32,
     refused: u32,
+    /// Writes through us that were not made.
+    undone: Undone,
     /// How many steps of the agent had succeeded when a permission was last refused that no person refused.
     stopped_at: Option<u32>,
     next_file: u64,
@@ -61,6 +64,8 @@ struct Waiting {
 #[derive(Debug)]
 struct OpenFile {
     id: Value,
+    /// What is to be written, as the agent names it.
+    written: Option<String>,
     line: Option<u64>,
     limit: Option<u64>,
 }
@@ -78,6 +83,7 @@ impl Requests {
             asked: 0,
             granted: 0,
             refused: 0,
+            undone: Undone::default(),
             stopped_at: None,
             next_file: 1,
         }
@@ -88,9 +94,14 @@ impl Requests {
         self.granted
     }
 
-    /// How many permissions were refused, and writes through us.
+    /// How many permissions were refused.
     pub(super) fn refused(&self) -> u32 {
         self.refused
+    }
+
+    /// The writes through us that were refused and never made, as a part of a sentence.
+    pub(super) fn undone(&self) -> Option<String> {
+        self.undone.told()
     }
 
     /// Whether no person refused the last permission that was, and no step succeeded after it: `succeeded` did in all.
@@ -225,28 +236,42 @@ impl Requests {
             Err(why) => return vec![Step::Send(wire::refuse(&id, Refusal::InvalidParams, &why))],
         };
         let number = |key: &str| params.get(key).and_then(Value::as_u64);
-        self.look(OpenFile { id, line: number("line"), limit: number("limit") }, path, FileAction::Read)
+        let open = OpenFile { id, written: None, line: number("line"), limit: number("limit") };
+        self.look(open, path, FileAction::Read)
     }
 
     fn write(&mut self, notices: &mut Notices, id: Value, params: &Value) -> Vec<Step> {
         let refuse = |id: &Value, why: &str| vec![Step::Send(wire::refuse(id, Refusal::InvalidParams, why))];
         if self.access == Access::ReadOnly {
-            self.refused = self.refused.saturating_add(1);
+            // That is what such a job is for.
             let note = "the agent tried to change a file and was refused, as this job is read-only";
             let mut steps = notices.once("acp-write-refused", note);
             steps.extend(refuse(&id, "the job is read-only"));
             return steps;
         }
-        let path = self.inside(text(params, "path")).and_then(|path| {
-            WritablePath::check(path).map(|path| path.path().clone()).map_err(|error| error.to_string())
+        let named = text(params, "path");
+        let checked = self.inside(named).and_then(|path| {
+            let path = WritablePath::check(path).map_err(|error| error.to_string())?;
+            let content = params.get("content").and_then(Value::as_str).ok_or("no content")?;
+            Ok((path.path().clone(), content.to_owned()))
         });
-        match (path, params.get("content").and_then(Value::as_str)) {
-            (Err(why), _) => refuse(&id, &why),
-            (Ok(_), None) => refuse(&id, "no content"),
-            (Ok(path), Some(content)) => {
-                self.look(OpenFile { id, line: None, limit: None }, path, FileAction::Write(content.to_owned()))
+        match checked {
+            Ok((path, content)) => {
+                let open = OpenFile { id, written: Some(named.to_owned()), line: None, limit: None };
+                self.look(open, path, FileAction::Write(content))
+            }
+            Err(why) => {
+                let mut steps = self.not_written(notices, named, &why);
+                steps.extend(refuse(&id, &why));
+                steps
             }
         }
+    }
+
+    fn not_written(&mut self, notices: &mut Notices, path: &str, why: &str) -> Vec<Step> {
+        self.undone.refused(path, why);
+        let shown = display::headline(display::head(path, 800), 200);
+        notices.once("acp-write-refused", &format!("the agent wanted {shown} written and was refused: {why}"))
     }
 
     fn look(&mut self, open: OpenFile, path: RepoPath, action: FileAction) -> Vec<Step> {
@@ -267,15 +292,24 @@ impl Requests {
     }
 
     /// The host did what was asked, or could not.
-    pub(super) fn file(&mut self, request: u64, answer: FileAnswer) -> Vec<Step> {
-        let Some(OpenFile { id, line, limit }) = self.files.remove(&request) else { return Vec::new() };
-        let line = match answer {
+    pub(super) fn file(&mut self, notices: &mut Notices, request: u64, answer: FileAnswer) -> Vec<Step> {
+        let Some(OpenFile { id, written, line, limit }) = self.files.remove(&request) else { return Vec::new() };
+        let mut steps = match (&written, &answer) {
+            (Some(path), FileAnswer::Refused(why)) => self.not_written(notices, path, why),
+            (Some(path), FileAnswer::Written) => {
+                self.undone.done(path);
+                Vec::new()
+            }
+            (Some(path), _) => self.not_written(notices, path, "it is not there"),
+            (None, _) => Vec::new(),
+        };
+        steps.push(Step::Send(match answer {
             FileAnswer::Contents(contents) => wire::answer(&id, &json!({"content": lines(&contents, line, limit)})),
             FileAnswer::Written => wire::answer(&id, &json!({})),
             FileAnswer::Missing => wire::refuse(&id, Refusal::ResourceNotFound, "there is no such file"),
             FileAnswer::Refused(why) => wire::refuse(&id, Refusal::Internal, &why),
-        };
-        vec![Step::Send(line)]
+        }));
+        steps
     }
 }
 
