@@ -134,6 +134,7 @@ fn check(known: &Known) {
                 | Known::Plan { .. }
                 | Known::PermissionRequested { .. }
                 | Known::PermissionAnswered { .. }
+                | Known::PermissionDecided { .. }
                 | Known::Notice { .. }
                 | Known::Usage { .. }
         ),

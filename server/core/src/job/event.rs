@@ -153,11 +153,21 @@ pub enum Known {
         #[serde(default)]
         options: Vec<PermissionOption>,
     },
-    /// A permission was answered, by a person or by the policy.
+    /// A permission that was waited for was answered, or nobody did in time.
     PermissionAnswered {
         /// The request's id.
         request: String,
         /// The option chosen; `None` when it expired as denied.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        option: Option<String>,
+    },
+    /// A permission was asked for and answered at once, by the job's policy or its access mode: nobody waits.
+    PermissionDecided {
+        /// One line for people.
+        title: String,
+        /// Whether it was granted.
+        granted: bool,
+        /// The harness's option that was chosen; `None` where it has none that says so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         option: Option<String>,
     },
@@ -311,6 +321,7 @@ impl Known {
                 [request, title].into_iter().chain(options).collect()
             }
             Self::PermissionAnswered { request, option } => [request].into_iter().chain(option).collect(),
+            Self::PermissionDecided { title, option, .. } => [title].into_iter().chain(option).collect(),
             Self::Verified { command, tail, .. } => vec![command, tail],
             Self::CheckoutCompared { changed, .. } => changed.iter_mut().collect(),
             Self::Swept { survivors, .. } => survivors.iter_mut().collect(),

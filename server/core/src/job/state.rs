@@ -569,6 +569,9 @@ pub fn activity(known: &Known) -> Option<String> {
             now.map(|entry| headline(&format!("works on: {}", entry.text), WIDTH))
         }
         Known::PermissionRequested { title, .. } => Some(headline(&format!("asks: {title}"), WIDTH)),
+        Known::PermissionDecided { title, granted: false, .. } => {
+            Some(headline(&format!("was refused: {title}"), WIDTH))
+        }
         Known::CancelRequested => Some("cancelling".to_owned()),
         Known::DeadlinePassed { deadline: Deadline::Total | Deadline::Stall } => Some("out of time".to_owned()),
         Known::DeadlinePassed { deadline: Deadline::Tokens | Deadline::Cost } => Some("over its limit".to_owned()),

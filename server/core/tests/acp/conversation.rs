@@ -244,13 +244,21 @@ fn permissions_are_granted_refused_or_left_to_the_person() {
         let mut agent = Agent::prompted(Start { access, permissions, ..Start::default() });
         let answer = permission(&mut agent, &json!("a1"));
         assert_eq!(chosen(answer).as_deref(), expected, "{access:?} {permissions:?}");
-        let asked = agent.known.iter().any(|known| {
-            matches!(known, Known::PermissionRequested { request, options, .. }
-            if request == "p1" && options.len() == 3)
+        let known = match agent.known.as_slice() {
+            [Known::SessionStarted { .. }, rest @ ..] => rest,
+            all => panic!("{all:?}"),
+        };
+        let asked = known.iter().any(|known| {
+            matches!(known, Known::PermissionRequested { request, options, .. } if request == "p1" && options.len() == 3)
         });
-        assert!(asked, "{:?}", agent.known);
-        let answered = agent.known.iter().any(|known| matches!(known, Known::PermissionAnswered { .. }));
-        assert_eq!(answered, expected.is_some(), "what the person decides is recorded when they did");
+        let decided = known.iter().find_map(|known| match known {
+            Known::PermissionDecided { granted, option, .. } => Some((*granted, option.as_deref().unwrap_or_default())),
+            _ => None,
+        });
+        // What the person decides waits, and nothing else does.
+        assert_eq!(asked, expected.is_none(), "{known:?}");
+        assert_eq!(decided, expected.map(|option| (option == "yes", option)), "{known:?}");
+        assert!(!known.iter().any(|known| matches!(known, Known::PermissionAnswered { .. })), "{known:?}");
     }
 }
 
@@ -387,6 +395,27 @@ fn a_turn_that_was_granted_a_part_and_did_nothing_says_how_much_it_was_refused()
         let Verdict::Failed(failure) = agent.exit(WELL).1.verdict else { panic!("no failure") };
         assert!(failure.message.contains(says), "{}", failure.message);
     }
+}
+
+#[test]
+fn more_permissions_than_anybody_could_look_through_are_refused() {
+    let mut agent = Agent::prompted(Start { permissions: Policy::Ask, ..Start::default() });
+    for n in 0..200 {
+        assert_eq!(permission(&mut agent, &json!(n)), None);
+    }
+    assert_eq!(chosen(permission(&mut agent, &json!(200))).as_deref(), Some("no"));
+    assert!(
+        matches!(agent.known.last(), Some(Known::PermissionDecided { granted: false, .. })),
+        "{:?}",
+        agent.known.last()
+    );
+    for n in 1..=200 {
+        agent.answer(&format!("p{n}"), Some("no"));
+    }
+    agent.update(&json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "t", "status": "failed"}));
+    agent.message("Done.");
+    agent.stop("end_turn");
+    assert_eq!(code(&agent.exit(WELL).1), Some(C::HarnessFailed), "no person refused the last one");
 }
 
 #[test]

@@ -178,6 +178,7 @@ fn of_every_kind() -> Vec<Known> {
         Known::Usage { usage: Usage::default() },
         asked("r"),
         answered("r"),
+        Known::PermissionDecided { title: text(), granted: true, option: None },
         Known::CancelRequested,
         Known::DeadlinePassed { deadline: Deadline::Stall },
         Known::HarnessExited { exit: ExitRecord::Code(0) },
@@ -208,7 +209,7 @@ fn of_every_kind() -> Vec<Known> {
 #[test]
 fn the_events_of_the_property_tests_are_of_every_kind() {
     let names: BTreeSet<String> = of_every_kind().into_iter().map(|known| Event::from(known).name()).collect();
-    assert_eq!(names.len(), 34, "{names:?}");
+    assert_eq!(names.len(), 35, "{names:?}");
 }
 
 fn any_event() -> impl Strategy<Value = (u32, Known)> {

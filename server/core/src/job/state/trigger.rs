@@ -30,6 +30,7 @@ pub(super) fn trigger(known: &Known) -> Trigger {
         | Known::Activity { .. }
         | Known::Notice { .. }
         | Known::Usage { .. }
+        | Known::PermissionDecided { .. }
         | Known::CancelRequested
         | Known::DeadlinePassed { .. }
         | Known::Swept { .. }

@@ -167,34 +167,39 @@ impl Requests {
             steps.extend(notices.once("acp-refused-read-only", &note));
         }
         self.asked = self.asked.saturating_add(1);
-        let request = format!("p{}", self.asked);
-        let decided = match ask.decide(is_question, self.access, self.policy) {
-            Answer::LeaveIt if self.waiting.len() < WAITING_MAX => None,
-            Answer::LeaveIt => Some(refusal(&ask.options).map(|option| option.id.clone())),
+        let answer = match ask.decide(is_question, self.access, self.policy) {
+            // Nobody could see it, or look through them all.
+            Answer::LeaveIt if self.waiting.len() >= WAITING_MAX || self.asked > RECORDED_MAX => {
+                Answer::Refuse(refusal(&ask.options).map(|option| option.id.clone()))
+            }
+            answer => answer,
+        };
+        let (granted, option) = match answer {
+            Answer::LeaveIt => {
+                let request = format!("p{}", self.asked);
+                let (title, options) = (ask.title.clone(), ask.options.clone());
+                self.waiting.insert(request.clone(), Waiting { id, ask });
+                steps.push(Step::Record(Known::PermissionRequested { request, title, options }));
+                return steps;
+            }
             Answer::Grant(option) => {
                 self.granted = self.granted.saturating_add(1);
-                Some(Some(option))
+                (true, Some(option))
             }
             Answer::Refuse(option) => {
-                self.refused = self.refused.saturating_add(u32::from(!is_question));
                 if !is_question {
+                    self.refused = self.refused.saturating_add(1);
                     self.stopped_at = Some(turn.work().succeeded);
                 }
-                Some(option)
+                (false, option)
             }
         };
+        let line = wire::answer(&id, &outcome(option.as_deref()));
         if !is_question && self.asked <= RECORDED_MAX {
-            let (request, title, options) = (request.clone(), ask.title.clone(), ask.options.clone());
-            steps.push(Step::Record(Known::PermissionRequested { request, title, options }));
-            if let Some(option) = &decided {
-                let (request, option) = (format!("p{}", self.asked), option.clone());
-                steps.push(Step::Record(Known::PermissionAnswered { request, option }));
-            }
+            let title = ask.title;
+            steps.push(Step::Record(Known::PermissionDecided { title, granted, option }));
         }
-        match decided {
-            Some(option) => steps.push(Step::Send(wire::answer(&id, &outcome(option.as_deref())))),
-            None => drop(self.waiting.insert(request, Waiting { id, ask })),
-        }
+        steps.push(Step::Send(line));
         steps
     }
 
