@@ -81,17 +81,19 @@ fn deceives(c: char) -> bool {
 }
 
 /// The script in the command line of a shell that runs one (`/bin/bash -lc 'ls'`), as harnesses record their commands; any
-/// other line as it is. For people only: quotes inside are left as the shell was given them.
-pub fn script(line: &str) -> &str {
+/// other line as it is. For people only: the record keeps the line. Its quotes are taken off as codex put them on, by the
+/// same library; those of a line that was cut stay inside it.
+pub fn script(line: &str) -> Cow<'_, str> {
     let program = ["/usr/bin/", "/bin/"].iter().find_map(|folder| line.strip_prefix(folder)).unwrap_or(line);
     let arguments = ["bash ", "zsh ", "sh "].iter().find_map(|shell| program.strip_prefix(shell));
     let Some(script) = arguments.and_then(|rest| rest.strip_prefix("-lc ").or_else(|| rest.strip_prefix("-c "))) else {
-        return line;
+        return line.into();
     };
-    match script.chars().next() {
+    match (shlex::split(script).as_deref(), script.chars().next()) {
+        (Some([words]), _) => words.clone().into(),
         // One that was cut has no quote at its end.
-        Some(quote @ ('\'' | '"')) => script[1..].strip_suffix(quote).unwrap_or(&script[1..]),
-        _ => script,
+        (_, Some(quote @ ('\'' | '"'))) => script[1..].strip_suffix(quote).unwrap_or(&script[1..]).into(),
+        _ => script.into(),
     }
 }
 
@@ -123,6 +125,11 @@ mod tests {
             ("/bin/bash -lc 'cat README.md'", "cat README.md"),
             ("/usr/bin/zsh -c \"cat > a <<'END'", "cat > a <<'END'"),
             ("bash -lc ls", "ls"),
+            ("bash -lc echo hi", "echo hi"),
+            // As codex quotes them: measured.
+            (r#"/bin/bash -lc "printf %s | base64 -d > 'hello.txt'""#, "printf %s | base64 -d > 'hello.txt'"),
+            (r#"/bin/bash -c 'echo $A; python3 -c '"'print(\"x\")'""#, r#"echo $A; python3 -c 'print("x")'"#),
+            (r#"/bin/bash -lc 'python3 -c '"'pri"#, r#"python3 -c '"'pri"#),
             ("/bin/bash script.sh", "/bin/bash script.sh"),
             ("cargo test", "cargo test"),
             ("cat /bin/bash -c x", "cat /bin/bash -c x"),

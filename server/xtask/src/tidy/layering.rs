@@ -76,13 +76,14 @@ const ARROWS: &[(&str, &[&str])] = &[
 const OPEN: [&str; 5] = ["env", "host::reenter", "jobs", "log", "process::detach"];
 
 /// What core may build on: nothing that has effects.
-const PURE: [&str; 10] = [
+const PURE: [&str; 11] = [
     "jiff",
     "percent-encoding",
     "regex",
     "schemars",
     "serde",
     "serde_json",
+    "shlex",
     "similar",
     "thiserror",
     "toml",
