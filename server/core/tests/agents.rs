@@ -4,14 +4,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose set-up fails has failed")]
 
+#[expect(dead_code, reason = "what harnesses of all kinds need, and this one does not")]
+#[path = "kit/asked.rs"]
+mod asked;
 #[path = "agents/logins.rs"]
 mod logins;
 #[path = "agents/person.rs"]
 mod person;
 #[path = "agents/plan.rs"]
 mod plan;
-#[expect(dead_code, reason = "it is codex's, too")]
-#[path = "codex/request.rs"]
-mod request;
 #[path = "agents/session.rs"]
 mod session;

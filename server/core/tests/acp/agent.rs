@@ -3,13 +3,14 @@
 use pactify_core::brief::Brief;
 use pactify_core::harness::acp::{AcpDriver, Plain};
 use pactify_core::harness::{
-    Conclusion, Driver, FileAction, FileAnswer, FileRequest, Harness, HarnessSettings, Places, Request, Resume, Step,
+    Conclusion, Driver, FileAction, FileAnswer, FileRequest, Harness, Places, Request, Resume, Step,
 };
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{ExitRecord, Known, Usage};
 use pactify_core::permission::Policy;
-use pactify_core::{AbsPath, JobId};
 use serde_json::{Value, json};
+
+use crate::asked::{Asked, path};
 
 /// What a conversation starts from.
 pub(crate) struct Start {
@@ -56,32 +57,14 @@ pub(crate) struct Agent {
 
 impl Agent {
     pub(crate) fn new(start: Start) -> Self {
-        let path = |path: &str| AbsPath::new(path).unwrap();
-        let job: JobId = "20261129-154512-abcdef".parse().unwrap();
-        let brief = Brief::new(start.brief).unwrap();
-        let (executable, settings) = (path("/opt/agent"), HarnessSettings::default());
-        let places = Places {
-            tree: path(&start.tree),
-            home: path("/j/home"),
-            tmp: path("/j/tmp"),
-            user_home: None,
-            person_state: None,
-            kept: path("/kept"),
-        };
+        let asked = Asked { brief: Brief::new(start.brief).unwrap(), ..Asked::of("codex", "") };
+        let places = Places { tree: path(&start.tree), ..asked.places.clone() };
         let request = Request {
-            job: &job,
-            brief: &brief,
-            executable: &executable,
-            interpreter: None,
-            with_user_config: false,
-            person_files: &[],
-            nonce: "5eed",
-            settings: &settings,
             model: start.model.as_deref(),
             permissions: start.permissions,
             places: &places,
             resume: start.resume.as_deref().map(|session| Resume { session, used: Usage::default() }),
-            version: None,
+            ..asked.request()
         };
         let mut agent = Self {
             driver: match start.harness {

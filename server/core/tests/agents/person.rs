@@ -9,8 +9,8 @@ use pactify_core::permission::Policy;
 use pactify_core::{Failure, FailureCode};
 use serde_json::{Value, json};
 
-use super::plan::{asked, contents, file, launch};
-use crate::request::{Asked, path};
+use super::plan::{asked, contents, file};
+use crate::asked::{Asked, launch, path};
 
 const OF_KIMI: &str = r#"
 default_permission_mode = "yolo"

@@ -1,14 +1,13 @@
 //! What is run, written and linked: golden, because every word of it was measured against the real programs.
 
-use pactify_core::config::Settings;
 use pactify_core::harness::kimi::Kimi;
 use pactify_core::harness::opencode::Opencode;
 use pactify_core::harness::{Harness, Launch, PersonFile, Request};
-use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
+use pactify_core::job::access::Access;
 use pactify_core::permission::Policy;
 use pactify_core::{AbsPath, Failure, FailureCode};
 
-use crate::request::{Asked, path};
+use crate::asked::{Asked, launch, path};
 
 /// What a person has in kimi's own `config.toml`.
 const OWN: &str = r#"
@@ -42,16 +41,7 @@ const PROVIDER: &str = r#"
 "#;
 
 pub(crate) fn asked(harness: &dyn Harness, configuration: &str, version: &'static str) -> Asked {
-    let settings = Settings::parse(configuration).unwrap().harness_settings(&harness.name());
-    Asked { settings, version: Some(version), executable: path("/opt/agent"), ..Asked::plain() }
-}
-
-pub(crate) fn launch(harness: &dyn Harness, request: &Request<'_>, access: Access) -> Result<Launch, Failure> {
-    let tree = request.places.tree.clone();
-    match access {
-        Access::Write => harness.plan_write(request, WriteGrant { tree, network: true }).map(|p| p.into_launch()),
-        Access::ReadOnly => harness.plan_read_only(request, ReadGrant { tree }).map(|p| p.into_launch()),
-    }
+    Asked { version: Some(version), ..Asked::of(harness.name().as_str(), configuration) }
 }
 
 /// The launch, with the files in full.

@@ -1,14 +1,13 @@
 //! What is told of a session of an agent whose model its configuration chooses.
 
-use pactify_core::config::Settings;
 use pactify_core::harness::kimi::Kimi;
 use pactify_core::harness::opencode::Opencode;
-use pactify_core::harness::{Harness, Request, Step};
+use pactify_core::harness::{Harness, Step};
 use pactify_core::job::access::Access;
 use pactify_core::job::event::Known;
 use serde_json::json;
 
-use crate::request::Asked;
+use crate::asked::Asked;
 
 #[test]
 fn a_model_that_is_another_than_the_one_that_was_asked_for_is_told() {
@@ -18,10 +17,8 @@ fn a_model_that_is_another_than_the_one_that_was_asked_for_is_told() {
             (Some("x/big"), "x/small", Some("x/big was asked for")),
             (None, "x/small", None),
         ] {
-            let settings = Settings::parse("").unwrap().harness_settings(&harness.name());
-            let asked = Asked { settings, ..Asked::plain() };
-            let request = Request { model: wanted, ..asked.request() };
-            let mut driver = harness.driver(&request, Access::Write);
+            let asked = Asked { model: wanted, ..Asked::of(harness.name().as_str(), "") };
+            let mut driver = harness.driver(&asked.request(), Access::Write);
             driver.on_start();
             let capabilities = json!({"id": 1, "result": {"protocolVersion": 1, "agentCapabilities": {}}});
             let session = json!({"id": 2, "result": {"sessionId": "s", "configOptions": [

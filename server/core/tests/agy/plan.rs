@@ -5,7 +5,8 @@ use pactify_core::harness::{Launch, Stdin};
 use pactify_core::job::access::Access;
 use serde_json::{Value, json};
 
-use super::asked::Asked;
+use super::agy;
+use super::asked::{Asked, session};
 
 fn file<'l>(launch: &'l Launch, end: &str) -> Option<&'l str> {
     launch.files.iter().find(|file| file.path.as_path().ends_with(end)).map(|file| file.contents.as_str())
@@ -14,7 +15,7 @@ fn file<'l>(launch: &'l Launch, end: &str) -> Option<&'l str> {
 #[test]
 fn a_write_job_has_every_permission_and_a_private_home() {
     let asked =
-        Asked { model: Some("gemini-3-pro"), session: Some("c-1"), ..Asked::of("config.modelProvider = \"gemini\"") };
+        Asked { model: Some("gemini-3-pro"), resume: session("c-1"), ..agy("config.modelProvider = \"gemini\"") };
     let launch = asked.plan(Access::Write).unwrap();
     let args = "--input-format stream-json --output-format stream-json --print-timeout 240h --gemini_dir=/j/a home/gemini \
                 --add-dir /j/tree --dangerously-skip-permissions --disable-slash-commands --model gemini-3-pro --conversation c-1";
@@ -30,7 +31,7 @@ fn a_write_job_has_every_permission_and_a_private_home() {
 
 #[test]
 fn with_the_person_s_configuration_it_works_in_their_home_and_writes_nothing_there() {
-    let with = |keys| Asked { with_user_config: true, ..Asked::of(keys) };
+    let with = |keys| Asked { with_user_config: true, ..agy(keys) };
     let launch = with("").plan(Access::Write).unwrap();
     assert!(!launch.args.iter().any(|arg| arg.starts_with("--gemini_dir")), "{:?}", launch.args);
     assert!(launch.args.contains(&"--dangerously-skip-permissions".to_owned()));
@@ -42,7 +43,7 @@ fn with_the_person_s_configuration_it_works_in_their_home_and_writes_nothing_the
 
 #[test]
 fn a_read_only_job_has_plan_mode_exact_commands_and_a_hook() {
-    let launch = Asked::plain().plan(Access::ReadOnly).unwrap();
+    let launch = agy("").plan(Access::ReadOnly).unwrap();
     assert!(launch.args.join(" ").ends_with("--add-dir /j/tree --mode plan"), "{:?}", launch.args);
     assert!(!launch.args.iter().any(|arg| arg.contains("dangerously")));
     let settings: Value = serde_json::from_str(file(&launch, "antigravity-cli/settings.json").unwrap()).unwrap();
@@ -59,7 +60,7 @@ fn a_read_only_job_has_plan_mode_exact_commands_and_a_hook() {
 
 #[test]
 fn an_old_or_unknown_version_is_not_started() {
-    let harness = Asked::harness();
+    let harness = agy("").harness;
     for (said, version) in [
         ("1.4.3\n", Some("1.4.3")),
         ("agy version v1.1.15 (abc)", Some("1.1.15")),
@@ -78,7 +79,7 @@ fn an_old_or_unknown_version_is_not_started() {
         (None, false),
     ] {
         for access in [Access::Write, Access::ReadOnly] {
-            let planned = Asked { version, ..Asked::plain() }.plan(access);
+            let planned = Asked { version, ..agy("") }.plan(access);
             assert_eq!(planned.is_ok(), is_taken, "{version:?}");
             if let Err(failure) = planned {
                 assert_eq!(failure.code, FailureCode::HarnessIncompatible);
@@ -96,14 +97,14 @@ fn what_makes_an_access_mode_cannot_be_configured_and_no_name_is_a_flag() {
         "trustedWorkspaces = []",
         "model.apiKey = \"sk-x\"",
     ] {
-        let asked = Asked::of(&format!("config.{key}"));
-        let beforehand = Asked::harness().check_settings(&asked.settings, Access::Write);
+        let asked = agy(&format!("config.{key}"));
+        let beforehand = agy("").harness.check_settings(&asked.settings, Access::Write);
         let failure = asked.plan(Access::Write).unwrap_err();
         assert_eq!(failure.code, FailureCode::InvalidConfig, "{key}");
         assert!(!failure.message.contains("sk-x"), "{failure:?}");
         assert_eq!(beforehand, Err(failure), "{key}: said beforehand");
     }
-    for asked in [Asked { model: Some("-x"), ..Asked::plain() }, Asked { session: Some(""), ..Asked::plain() }] {
+    for asked in [Asked { model: Some("-x"), ..agy("") }, Asked { resume: session(""), ..agy("") }] {
         assert_eq!(asked.plan(Access::Write).unwrap_err().code, FailureCode::InvalidParams);
     }
 }

@@ -9,7 +9,8 @@ use pactify_core::job::outcome::Verdict;
 
 use serde_json::{Value, json};
 
-use super::asked::Asked;
+use super::agy;
+use super::asked::{Asked, session};
 
 const INIT: &str = r#"{"event":"init","conversation_id":"c-1","init":{"cwd":"/j/tree","tools":[],"permission_mode":"plan","model":"m"}}"#;
 const INVOKED: &str = "invocation {}\n";
@@ -35,7 +36,7 @@ fn word(verdict: &Verdict) -> String {
 
 fn check(access: Access, lines: &str, notes: &str, exit: ExitRecord, expected: &str) {
     let lines = format!("{INIT}\n{lines}");
-    let (_, conclusion) = Asked::plain().run(access, &lines, notes, exit);
+    let (_, conclusion) = agy("").run(access, &lines, notes, exit);
     assert_eq!(word(&conclusion.verdict), expected, "{access:?} {exit:?} {lines}\n{:?}", conclusion.verdict);
 }
 
@@ -126,16 +127,15 @@ fn a_read_only_job_needs_the_proof_that_its_hook_ran() {
     }
     check(Access::Write, &written, "", ExitRecord::Code(0), "completed");
     let allowed = INIT.replace("\"plan\"", "\"always-proceed\"");
-    let (_, conclusion) =
-        Asked::plain().run(Access::ReadOnly, &format!("{allowed}\n{done}"), INVOKED, ExitRecord::Code(0));
+    let (_, conclusion) = agy("").run(Access::ReadOnly, &format!("{allowed}\n{done}"), INVOKED, ExitRecord::Code(0));
     assert_eq!(word(&conclusion.verdict), "harnessIncompatible");
-    let (_, conclusion) = Asked::plain().run(Access::ReadOnly, "!please log in", "", ExitRecord::Code(1));
+    let (_, conclusion) = agy("").run(Access::ReadOnly, "!please log in", "", ExitRecord::Code(1));
     assert_eq!(word(&conclusion.verdict), "loginRequired", "it never began");
 }
 
 #[test]
 fn a_conversation_that_was_replaced_is_no_resume() {
-    let asked = Asked { session: Some("c-0"), ..Asked::plain() };
+    let asked = Asked { resume: session("c-0"), ..agy("") };
     let lines = format!("{INIT}\n{}", result("SUCCESS", r#","response":"Done.""#));
     let (steps, conclusion) = asked.run(Access::Write, &lines, "", ExitRecord::Code(0));
     let Verdict::Failed(failure) = conclusion.verdict else { panic!("{:?}", conclusion.verdict) };
@@ -146,7 +146,7 @@ fn a_conversation_that_was_replaced_is_no_resume() {
             .any(|step| matches!(step, Step::Record(Known::SessionStarted { session, .. }) if session == "c-1"))
     );
     let empty = lines.replace("c-1", "");
-    let (steps, _) = Asked::plain().run(Access::Write, &empty, "", ExitRecord::Code(0));
+    let (steps, _) = agy("").run(Access::Write, &empty, "", ExitRecord::Code(0));
     assert!(!steps.iter().any(|step| matches!(step, Step::Record(Known::SessionStarted { .. }))));
 }
 
@@ -155,7 +155,7 @@ fn a_result_of_many_megabytes_keeps_its_status_and_conversation() {
     let long = "words ".repeat(1 << 20);
     for (status, expected) in [("SUCCESS", "completed"), ("ERROR", "harnessFailed")] {
         let lines = result(status, &format!(r#","response":"{long}","usage":{{"total_tokens":12}}"#));
-        let (steps, conclusion) = Asked::plain().run(Access::Write, &lines, "", ExitRecord::Code(0));
+        let (steps, conclusion) = agy("").run(Access::Write, &lines, "", ExitRecord::Code(0));
         assert_eq!(word(&conclusion.verdict), expected);
         let begun = steps
             .iter()
@@ -183,7 +183,7 @@ fn a_turn_is_told_and_the_input_closed_after_it() {
         r#"{"event":"telemetry"}"#.to_owned(),
         result("SUCCESS", r#","response":"Done.","usage":{"total_tokens":12,"output_tokens":5}"#),
     ];
-    let asked = Asked { model: Some("big"), brief: Brief::new("/clear all").unwrap(), ..Asked::plain() };
+    let asked = Asked { model: Some("big"), brief: Brief::new("/clear all").unwrap(), ..agy("") };
     let (steps, conclusion) =
         asked.run(Access::ReadOnly, &format!("{INIT}\n{}", lines.join("\n")), "", ExitRecord::Code(0));
     let told: Vec<String> = steps

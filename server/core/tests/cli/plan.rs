@@ -4,7 +4,8 @@ use pactify_core::brief::Brief;
 use pactify_core::harness::Stdin;
 use pactify_core::job::access::Access;
 
-use super::asked::Asked;
+use super::asked::{Asked, session};
+use super::mine;
 
 const ALL: &str = r#"
 args = ["--cd={root}", "-l", "{lang}", "--", "{prompt}"]
@@ -17,7 +18,7 @@ environment = ["MY_KEY"]
 
 #[test]
 fn placeholders_are_filled_in_and_the_brief_is_text() {
-    let launch = Asked::of(ALL).plan(Access::Write).unwrap();
+    let launch = mine(ALL).plan(Access::Write).unwrap();
     assert_eq!(launch.args, ["--cd=/j/tree", "-l", "de", "--", "Fix {root} and {{x}}."]);
     assert_eq!(launch.stdin, Stdin::Null, "it is in the arguments");
     assert_eq!(launch.cwd.to_string(), "/j/tree");
@@ -28,28 +29,27 @@ fn placeholders_are_filled_in_and_the_brief_is_text() {
 
 #[test]
 fn without_a_prompt_among_its_arguments_a_program_reads_the_brief() {
-    let launch = Asked::of(ALL).plan(Access::ReadOnly).unwrap();
+    let launch = mine(ALL).plan(Access::ReadOnly).unwrap();
     assert_eq!(launch.args, ["--plan"]);
     assert_eq!(launch.stdin, Stdin::Text("Fix {root} and {{x}}.".to_owned()));
 }
 
 #[test]
 fn a_resume_adds_its_arguments() {
-    let asked = Asked { session: Some("s-1"), ..Asked::of(ALL) };
+    let asked = Asked { resume: session("s-1"), ..mine(ALL) };
     assert_eq!(asked.plan(Access::ReadOnly).unwrap().args, ["--plan", "--resume", "s-1"]);
 }
 
 #[test]
 fn what_cannot_be_done_is_refused_by_name() {
-    let long =
-        |bytes: usize| Asked { brief: Brief::new("x".repeat(bytes)).unwrap(), ..Asked::of("args = [\"{prompt}\"]") };
+    let long = |bytes: usize| Asked { brief: Brief::new("x".repeat(bytes)).unwrap(), ..mine("args = [\"{prompt}\"]") };
     assert!(long(128 * 1024 - 1).plan(Access::Write).is_ok());
     for (asked, access, named) in [
         (long(128 * 1024), Access::Write, "has 131072 bytes, and Linux takes 131071"),
-        (Asked::of("args = []"), Access::ReadOnly, "how mine is kept from writing, so it has no read-only mode"),
-        (Asked { model: Some("big"), ..Asked::of("") }, Access::Write, "takes no model"),
-        (Asked { session: Some("s"), ..Asked::of("") }, Access::Write, "does not say how a session goes on"),
-        (Asked { session: Some("-s"), ..Asked::of(ALL) }, Access::Write, "\"-s\" is no session"),
+        (mine("args = []"), Access::ReadOnly, "how mine is kept from writing, so it has no read-only mode"),
+        (Asked { model: Some("big"), ..mine("") }, Access::Write, "takes no model"),
+        (Asked { resume: session("s"), ..mine("") }, Access::Write, "does not say how a session goes on"),
+        (Asked { resume: session("-s"), ..mine(ALL) }, Access::Write, "\"-s\" is no session"),
     ] {
         let failure = asked.plan(access).unwrap_err();
         assert!(failure.message.contains(named), "{}", failure.message);
@@ -58,6 +58,6 @@ fn what_cannot_be_done_is_refused_by_name() {
 
 #[test]
 fn only_what_is_told_how_to_look_has_a_read_only_mode() {
-    assert_eq!(Asked::of("").harness().modes(), [Access::Write]);
-    assert_eq!(Asked::of("read-only-args = []").harness().modes(), [Access::Write, Access::ReadOnly]);
+    assert_eq!(mine("").harness.modes(), [Access::Write]);
+    assert_eq!(mine("read-only-args = []").harness.modes(), [Access::Write, Access::ReadOnly]);
 }

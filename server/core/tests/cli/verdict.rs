@@ -1,11 +1,13 @@
 //! What a run comes to, by its exit and its output. Nothing that it prints makes a success of a failure.
 
 use pactify_core::FailureCode;
+use pactify_core::harness::{Conclusion, Step};
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{ExitRecord, Known};
 use pactify_core::job::outcome::Verdict;
 
-use super::asked::Asked;
+use super::asked::{Asked, session};
+use super::mine;
 
 const TEXT: &str = "read-only-args = []";
 const JSONL: &str = "read-only-args = []\nresume-args = [\"{session}\"]\noutput = \"jsonl\"";
@@ -17,6 +19,16 @@ fn word(verdict: &Verdict) -> &str {
         Verdict::Silent => "silent",
         Verdict::Failed(failure) => &failure.message,
     }
+}
+
+/// What is recorded of a run that prints these lines, and its conclusion.
+fn run(asked: &Asked, access: Access, lines: &str, exit: ExitRecord) -> (Vec<Known>, Conclusion) {
+    let (steps, conclusion) = asked.run(access, lines, "", exit);
+    let recorded = steps.into_iter().map(|step| match step {
+        Step::Record(known) => known,
+        other => panic!("a program without a dialogue is sent nothing: {other:?}"),
+    });
+    (recorded.collect(), conclusion)
 }
 
 fn messages(recorded: &[Known]) -> Vec<&str> {
@@ -39,7 +51,7 @@ fn text_is_believed_no_further_than_the_exit() {
         ("Done.\n!boom", ExitRecord::Signal(9), ["mine was ended by signal 9: boom"; 2]),
     ] {
         for (access, expected) in both.into_iter().zip(expected) {
-            let (_, conclusion) = Asked::of(TEXT).run(access, lines, exit);
+            let (_, conclusion) = run(&mine(TEXT), access, lines, exit);
             assert_eq!(word(&conclusion.verdict), expected, "{lines:?} {exit:?} {access:?}");
         }
     }
@@ -48,7 +60,7 @@ fn text_is_believed_no_further_than_the_exit() {
 #[test]
 fn every_line_is_a_message_and_all_of_them_the_answer() {
     let lines = "\u{1b}[32mWorking\u{1b}[0m\n10%\r50%\rReady\n\n  indented\n";
-    let (recorded, conclusion) = Asked::of(TEXT).run(Access::Write, lines, ExitRecord::Code(0));
+    let (recorded, conclusion) = run(&mine(TEXT), Access::Write, lines, ExitRecord::Code(0));
     assert_eq!(messages(&recorded), ["Working", "Ready", "  indented"]);
     assert_eq!(conclusion.final_message.as_deref(), Some("Working\nReady\n\n  indented"));
 }
@@ -57,7 +69,7 @@ fn every_line_is_a_message_and_all_of_them_the_answer() {
 fn an_answer_without_end_is_kept_in_part() {
     let line = "x".repeat(999);
     let lines = format!("BEGIN\n{}END", format!("{line}\n").repeat(6000));
-    let (recorded, conclusion) = Asked::of(TEXT).run(Access::Write, &lines, ExitRecord::Code(0));
+    let (recorded, conclusion) = run(&mine(TEXT), Access::Write, &lines, ExitRecord::Code(0));
     let answer = conclusion.final_message.unwrap();
     assert!(answer.starts_with("BEGIN\n") && answer.ends_with("END") && answer.contains("bytes cut]"));
     assert!(answer.len() < 70_000, "{}", answer.len());
@@ -146,7 +158,7 @@ fn events_of_the_common_shapes_are_understood() {
     ];
     for (lines, expected, answer) in cases {
         for access in [Access::Write, Access::ReadOnly] {
-            let (recorded, conclusion) = Asked::of(JSONL).run(access, lines, ExitRecord::Code(0));
+            let (recorded, conclusion) = run(&mine(JSONL), access, lines, ExitRecord::Code(0));
             assert_eq!(word(&conclusion.verdict), expected, "{lines}");
             assert_eq!(conclusion.final_message.as_deref(), answer, "{lines}");
             let unknown =
@@ -159,7 +171,7 @@ fn events_of_the_common_shapes_are_understood() {
 #[test]
 fn what_is_no_event_is_chatter_and_no_answer() {
     let lines = "Welcome!\n{\"torn\": \n[1]\n{\"type\":\"telemetry.beat\"}\n{}";
-    let (recorded, conclusion) = Asked::of(JSONL).run(Access::ReadOnly, lines, ExitRecord::Code(0));
+    let (recorded, conclusion) = run(&mine(JSONL), Access::ReadOnly, lines, ExitRecord::Code(0));
     assert_eq!(messages(&recorded), ["Welcome!", "{\"torn\": ", "[1]"]);
     assert_eq!(word(&conclusion.verdict), "silent");
     assert_eq!(conclusion.final_message, None);
@@ -171,7 +183,7 @@ fn what_is_no_event_is_chatter_and_no_answer() {
 fn a_session_is_kept_where_it_can_go_on_and_a_replaced_one_is_told() {
     let lines = r#"{"type":"init","session_id":"s2","model":"m"}"#;
     let started = |asked: Asked| {
-        let (recorded, _) = asked.run(Access::Write, lines, ExitRecord::Code(0));
+        let (recorded, _) = run(&asked, Access::Write, lines, ExitRecord::Code(0));
         let names = recorded.into_iter().map(|known| match known {
             Known::SessionStarted { session, model } => format!("{session} {model:?}"),
             Known::Notice { id, .. } => id,
@@ -179,13 +191,13 @@ fn a_session_is_kept_where_it_can_go_on_and_a_replaced_one_is_told() {
         });
         names.collect::<Vec<_>>()
     };
-    assert_eq!(started(Asked::of(JSONL)), ["s2 Some(\"m\")"]);
-    assert_eq!(started(Asked { session: Some("s2"), ..Asked::of(JSONL) }), ["s2 Some(\"m\")"]);
-    assert_eq!(started(Asked::of("output = \"jsonl\"")), [""; 0], "nothing says how it would go on");
+    assert_eq!(started(mine(JSONL)), ["s2 Some(\"m\")"]);
+    assert_eq!(started(Asked { resume: session("s2"), ..mine(JSONL) }), ["s2 Some(\"m\")"]);
+    assert_eq!(started(mine("output = \"jsonl\"")), [""; 0], "nothing says how it would go on");
 
-    let other = Asked { session: Some("s1"), ..Asked::of(JSONL) };
+    let other = Asked { resume: session("s1"), ..mine(JSONL) };
     let lines = format!("{lines}\n{{\"role\":\"assistant\",\"content\":\"Done.\"}}");
-    let (_, conclusion) = other.run(Access::Write, &lines, ExitRecord::Code(0));
+    let (_, conclusion) = run(&other, Access::Write, &lines, ExitRecord::Code(0));
     assert_eq!(word(&conclusion.verdict), "mine did not go on with the job's session, but opened another one");
 }
 
@@ -198,7 +210,7 @@ fn what_it_says_of_its_provider_is_what_the_failure_is_called() {
         ("!500 Internal Server Error", FailureCode::ProviderUnreachable),
         ("!cannot find 4012 things", FailureCode::HarnessFailed),
     ] {
-        let (_, conclusion) = Asked::of(TEXT).run(Access::Write, said, ExitRecord::Code(1));
+        let (_, conclusion) = run(&mine(TEXT), Access::Write, said, ExitRecord::Code(1));
         let Verdict::Failed(failure) = conclusion.verdict else { panic!("{said}") };
         assert_eq!(failure.code, code, "{said}");
         assert!(failure.message.contains(&said[1..]) && !failure.next.is_empty(), "{said}: {failure:?}");

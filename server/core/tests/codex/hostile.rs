@@ -10,8 +10,9 @@ use pactify_core::job::outcome::Verdict;
 use proptest::prelude::*;
 use serde_json::json;
 
+use crate::asked::Asked;
+use crate::codex;
 use crate::replay::run;
-use crate::request::Asked;
 
 const DONE: &str = r#"{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}"#;
 
@@ -34,7 +35,7 @@ fn answered(asked: &Asked, stdout: &str, stderr: &str, exit: ExitRecord) -> (Vec
 }
 
 fn known(stdout: &str) -> Vec<Known> {
-    after(&Asked::plain(), stdout, "", ExitRecord::Code(0)).0
+    after(&codex(""), stdout, "", ExitRecord::Code(0)).0
 }
 
 fn failure_code(verdict: Verdict) -> Option<FailureCode> {
@@ -61,7 +62,7 @@ fn malformed_lines_are_told_once_and_the_run_goes_on() {
         &nested,
     ] {
         let stdout = format!("{line}\n{line}\n{DONE}");
-        let (seen, end) = answered(&Asked::plain(), &stdout, "", ExitRecord::Code(0));
+        let (seen, end) = answered(&codex(""), &stdout, "", ExitRecord::Code(0));
         assert_eq!(end.verdict, Verdict::Completed, "{line:.40}");
         let notices = seen.iter().filter(|known| matches!(known, Known::Notice { .. })).count();
         assert_eq!(notices, 1, "{line:.40}");
@@ -98,7 +99,7 @@ fn fields_that_are_missing_or_of_a_wrong_type_count_as_empty() {
     }
     for usage in [json!(null), json!({"input_tokens": -1, "output_tokens": 1.5}), json!({"input_tokens": "9"})] {
         let (seen, end) = answered(
-            &Asked::plain(),
+            &codex(""),
             &json!({"type": "turn.completed", "usage": usage}).to_string(),
             "",
             ExitRecord::Code(0),
@@ -114,7 +115,7 @@ fn numbers_of_any_size_are_survived() {
         u64::MAX,
         "0".repeat(400)
     );
-    let (_, end) = answered(&Asked::plain(), &format!("{line}\n{DONE}"), "", ExitRecord::Code(0));
+    let (_, end) = answered(&codex(""), &format!("{line}\n{DONE}"), "", ExitRecord::Code(0));
     assert_eq!(end.verdict, Verdict::Completed);
 }
 
@@ -133,7 +134,7 @@ fn what_is_recorded_is_bounded() {
         stdout += &format!("{}\n", json!({"type": kind, "item": command}));
     }
     stdout += &json!({"type": "turn.failed", "error": {"message": huge}}).to_string();
-    let (seen, end) = after(&Asked::plain(), &stdout, &huge, ExitRecord::Code(1));
+    let (seen, end) = after(&codex(""), &stdout, &huge, ExitRecord::Code(1));
     for known in &seen {
         let size = serde_json::to_string(known).unwrap().len();
         assert!(size < 300_000, "{size} bytes: {:.100}", format!("{known:?}"));
@@ -167,7 +168,7 @@ fn nothing_but_a_completed_turn_and_a_clean_exit_is_a_success() {
         (format!("{DONE}\n{failed}"), ExitRecord::Code(0), "Failed"),
         (format!("{DONE}\n{{\"type\":\"turn.started\"}}"), ExitRecord::Code(0), "Silent"),
     ] {
-        let verdict = format!("{:?}", after(&Asked::plain(), &stdout, "", exit).1.verdict);
+        let verdict = format!("{:?}", after(&codex(""), &stdout, "", exit).1.verdict);
         assert!(verdict.starts_with(expect), "{stdout} {exit:?}: {verdict}");
     }
 }
@@ -176,10 +177,10 @@ fn nothing_but_a_completed_turn_and_a_clean_exit_is_a_success() {
 fn a_failure_that_is_said_twice_is_told_once() {
     let error = r#"{"type":"error","message":"Quota exceeded. Check your plan."}"#;
     let failed = r#"{"type":"turn.failed","error":{"message":"Quota exceeded. Check your plan."}}"#;
-    let (seen, end) = after(&Asked::plain(), &format!("{error}\n{failed}"), "", ExitRecord::Code(1));
+    let (seen, end) = after(&codex(""), &format!("{error}\n{failed}"), "", ExitRecord::Code(1));
     assert_eq!((seen, failure_code(end.verdict)), (vec![], Some(FailureCode::QuotaExceeded)));
 
-    let (seen, end) = answered(&Asked::plain(), &format!("{error}\n{DONE}"), "", ExitRecord::Code(0));
+    let (seen, end) = answered(&codex(""), &format!("{error}\n{DONE}"), "", ExitRecord::Code(0));
     assert!(matches!(&seen[0], Known::Notice { text, .. } if text.starts_with("Quota")), "{seen:?}");
     assert_eq!(end.verdict, Verdict::Completed);
 }
@@ -190,7 +191,7 @@ fn a_turn_without_an_answer_is_no_result_whatever_was_changed() {
     let blank = json!({"type": "item.completed", "item": {"type": "agent_message", "text": " \n"}});
     for access in [Access::ReadOnly, Access::Write] {
         for stdout in [DONE.to_owned(), format!("{edit}\n{DONE}"), format!("{edit}\n{blank}\n{DONE}")] {
-            let driver = &mut *Codex.driver(&Asked::plain().request(), access);
+            let driver = &mut *Codex.driver(&codex("").request(), access);
             assert_eq!(run(driver, &stdout, "", ExitRecord::Code(0)).1.verdict, Verdict::Silent, "{access:?} {stdout}");
         }
     }
@@ -230,7 +231,7 @@ fn a_refusal_beats_the_word_done_unless_something_succeeded_after_it() {
         (&[RAN, Refused("failed to parse function arguments: key must be a string")], None, None),
     ] {
         for (access, expected) in [(Access::Write, write), (Access::ReadOnly, read_only)] {
-            let mut driver = Codex.driver(&Asked::plain().request(), access);
+            let mut driver = Codex.driver(&codex("").request(), access);
             for happens in turn {
                 let item = |item| json!({"type": "item.completed", "item": item}).to_string();
                 match happens {
@@ -254,7 +255,7 @@ fn a_refusal_beats_the_word_done_unless_something_succeeded_after_it() {
 #[test]
 fn a_resumed_session_counts_its_own_attempt_only() {
     let used = Usage { input_tokens: 240, cached_input_tokens: 40, output_tokens: 60, cost: None };
-    let asked = Asked { resume: Some(Resume { session: "one", used }), ..Asked::plain() };
+    let asked = Asked { resume: Some(Resume { session: "one", used }), ..codex("") };
     let total =
         r#"{"type":"turn.completed","usage":{"input_tokens":480,"cached_input_tokens":80,"output_tokens":120}}"#;
     let usage_after = |session: &str| {
@@ -272,7 +273,7 @@ fn a_resumed_session_counts_its_own_attempt_only() {
 #[test]
 fn a_version_that_was_not_tested_is_told_and_not_refused() {
     for (version, told) in [(None, false), (Some("0.171.0"), false), (Some("0.1710.0"), true), (Some("1.0.0"), true)] {
-        let (seen, end) = answered(&Asked { version, ..Asked::plain() }, DONE, "", ExitRecord::Code(0));
+        let (seen, end) = answered(&Asked { version, ..codex("") }, DONE, "", ExitRecord::Code(0));
         assert!(!seen.iter().any(|known| matches!(known, Known::Notice { .. })), "{seen:?}");
         let is_told = untested(&Codex, version).is_some();
         assert_eq!((is_told, end.verdict), (told, Verdict::Completed), "{version:?}");
@@ -281,30 +282,25 @@ fn a_version_that_was_not_tested_is_told_and_not_refused() {
 
 #[test]
 fn a_failed_check_says_what_failed() {
-    let write = pactify_core::job::access::WriteGrant { tree: Asked::plain().places.tree, network: true };
+    let write = pactify_core::job::access::WriteGrant { tree: codex("").places.tree, network: true };
     let settings = "[harnesses.codex.config]\nmodel = 5";
     for (asked, exit, output, code) in [
+        (codex(""), Some(ExitRecord::Code(1)), "bwrap: Creating new namespace failed", FailureCode::SandboxUnavailable),
         (
-            Asked::plain(),
-            Some(ExitRecord::Code(1)),
-            "bwrap: Creating new namespace failed",
-            FailureCode::SandboxUnavailable,
-        ),
-        (
-            Asked::plain(),
+            codex(""),
             Some(ExitRecord::Code(1)),
             "bwrap: execvp codex-linux-sandbox: No such file",
             FailureCode::SandboxUnavailable,
         ),
-        (Asked::plain(), None, "", FailureCode::SandboxUnavailable),
+        (codex(""), None, "", FailureCode::SandboxUnavailable),
         (
-            Asked::plain(),
+            codex(""),
             Some(ExitRecord::Code(2)),
             "error: unrecognized subcommand 'sandbox'",
             FailureCode::HarnessIncompatible,
         ),
         (
-            Asked::configured(settings),
+            codex(settings),
             Some(ExitRecord::Code(1)),
             "Error loading config.toml: invalid type\nin `model`",
             FailureCode::InvalidConfig,
@@ -366,7 +362,7 @@ proptest! {
             lines.push(DONE.to_owned());
         }
         // Nothing that is drawn here is a refusal: no step has a status that codex knows.
-        let (_, end) = answered(&Asked::plain(), &lines.join("\n"), &errors.join("\n"), ExitRecord::Code(code));
+        let (_, end) = answered(&codex(""), &lines.join("\n"), &errors.join("\n"), ExitRecord::Code(code));
         prop_assert_eq!(end.verdict == Verdict::Completed, complete && code == 0);
         if let Verdict::Failed(failure) = end.verdict {
             prop_assert!(!failure.message.is_empty() && !failure.next.is_empty());

@@ -1,12 +1,13 @@
 //! What is run, written and linked: golden, because every word of it was measured against the real program.
 
+use pactify_core::FailureCode;
 use pactify_core::harness::codex::Codex;
 use pactify_core::harness::{Harness, Launch, LinkKind, Resume};
-use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
+use pactify_core::job::access::Access;
 use pactify_core::job::event::Usage;
-use pactify_core::{Failure, FailureCode};
 
-use crate::request::{Asked, path};
+use crate::asked::{Asked, path};
+use crate::codex;
 
 const GATEWAY: &str = r#"
     [harnesses.codex]
@@ -22,16 +23,6 @@ const GATEWAY: &str = r#"
     env_http_headers = { X-Team = "GATEWAY_TEAM" }
 "#;
 
-fn launch(asked: &Asked, access: Access) -> Result<Launch, Failure> {
-    let tree = asked.places.tree.clone();
-    match access {
-        Access::Write => {
-            Codex.plan_write(&asked.request(), WriteGrant { tree, network: true }).map(|p| p.into_launch())
-        }
-        Access::ReadOnly => Codex.plan_read_only(&asked.request(), ReadGrant { tree }).map(|p| p.into_launch()),
-    }
-}
-
 /// The launch, with the configuration in full.
 fn shown(launch: &Launch) -> String {
     let files = launch.files.iter().map(|file| format!("--- {}\n{}", file.path, file.contents));
@@ -40,40 +31,39 @@ fn shown(launch: &Launch) -> String {
 
 #[test]
 fn a_write_job() {
-    insta::assert_snapshot!(shown(&launch(&Asked::plain(), Access::Write).unwrap()));
+    insta::assert_snapshot!(shown(&codex("").plan(Access::Write).unwrap()));
 }
 
 #[test]
 fn a_read_only_job() {
-    insta::assert_snapshot!(shown(&launch(&Asked::plain(), Access::ReadOnly).unwrap()));
+    insta::assert_snapshot!(shown(&codex("").plan(Access::ReadOnly).unwrap()));
 }
 
 #[test]
 fn a_resumed_job_with_a_model() {
     let resume = Resume { session: "01a22781-2a52-7562-8fae-4faeefbc4bbd", used: Usage::default() };
-    let asked = Asked { resume: Some(resume), model: Some("gpt-6.2-sol"), ..Asked::plain() };
-    let launch = launch(&asked, Access::ReadOnly).unwrap();
+    let asked = Asked { resume: Some(resume), model: Some("gpt-6.2-sol"), ..codex("") };
+    let launch = asked.plan(Access::ReadOnly).unwrap();
     insta::assert_snapshot!(launch.args.join(" "), @"exec --json --strict-config -s read-only -C /home/u/.pactify/jobs/j/tree -m gpt-6.2-sol resume 01a22781-2a52-7562-8fae-4faeefbc4bbd -");
 }
 
 #[test]
 fn a_job_at_a_provider_of_the_persons_own() {
-    insta::assert_snapshot!(shown(&launch(&Asked::configured(GATEWAY), Access::Write).unwrap()));
+    insta::assert_snapshot!(shown(&codex(GATEWAY).plan(Access::Write).unwrap()));
 }
 
 #[test]
 fn the_login_is_linked_from_where_the_person_keeps_it_and_only_if_the_provider_wants_it() {
-    let target = |asked: &Asked| {
-        launch(asked, Access::Write).unwrap().links.first().map(|link| (link.target.clone(), link.kind))
-    };
-    let mut asked = Asked::plain();
+    let target =
+        |asked: &Asked| asked.plan(Access::Write).unwrap().links.first().map(|link| (link.target.clone(), link.kind));
+    let mut asked = codex("");
     assert_eq!(target(&asked), Some((path("/home/u/.codex/auth.json"), LinkKind::ReplacedFile)));
     asked.places.person_state = Some(path("/data/codex"));
     assert_eq!(target(&asked), Some((path("/data/codex/auth.json"), LinkKind::ReplacedFile)));
 
-    assert_eq!(target(&Asked::configured(GATEWAY)), None);
+    assert_eq!(target(&codex(GATEWAY)), None);
     let with_login = format!("{GATEWAY}\nrequires_openai_auth = true");
-    assert!(target(&Asked::configured(&with_login)).is_some());
+    assert!(target(&codex(&with_login)).is_some());
 }
 
 #[test]
@@ -111,9 +101,9 @@ fn settings_that_would_break_a_promise_are_refused_by_name() {
         ("shell_environment_policy.set.NPM_TOKEN = \"t\"", "shell_environment_policy.set.NPM_TOKEN"),
     ];
     for (setting, named) in every_job {
-        let asked = Asked::configured(&format!("[harnesses.codex.config]\n{setting}"));
+        let asked = codex(&format!("[harnesses.codex.config]\n{setting}"));
         for access in [Access::Write, Access::ReadOnly] {
-            let failure = launch(&asked, access).unwrap_err();
+            let failure = asked.plan(access).unwrap_err();
             assert_eq!(failure.code, FailureCode::InvalidConfig, "{setting}");
             assert!(failure.message.contains(&format!("`{named}`")), "{setting}: {}", failure.message);
             assert_eq!(Codex.check_settings(&asked.settings, access), Err(failure), "{setting}: said beforehand");
@@ -132,9 +122,9 @@ fn what_acts_outside_the_sandbox_is_refused_for_read_only_jobs_alone() {
         "features.computer_use = true",
         "plugins.x.enabled = true",
     ] {
-        let asked = Asked::configured(&format!("[harnesses.codex.config]\n{setting}"));
-        assert!(launch(&asked, Access::Write).is_ok(), "{setting}");
-        let failure = launch(&asked, Access::ReadOnly).unwrap_err();
+        let asked = codex(&format!("[harnesses.codex.config]\n{setting}"));
+        assert!(asked.plan(Access::Write).is_ok(), "{setting}");
+        let failure = asked.plan(Access::ReadOnly).unwrap_err();
         assert!(failure.message.contains("read-only"), "{setting}: {}", failure.message);
         assert_eq!(Codex.check_settings(&asked.settings, Access::Write), Ok(()), "{setting}");
         assert_eq!(Codex.check_settings(&asked.settings, Access::ReadOnly), Err(failure), "{setting}");
@@ -154,23 +144,23 @@ fn a_locked_key_may_repeat_what_is_planned_or_tighten_it() {
         // Nor is what a program is.
         "model_providers.x.http_headers = { HTTP-Referer = \"https://x\", User-Agent = \"x\" }",
     ] {
-        let asked = Asked::configured(&format!("[harnesses.codex.config]\n{setting}"));
+        let asked = codex(&format!("[harnesses.codex.config]\n{setting}"));
         assert_eq!(Codex.check_settings(&asked.settings, Access::Write), Ok(()), "{setting}");
-        assert!(launch(&asked, Access::Write).is_ok(), "{setting}");
+        assert!(asked.plan(Access::Write).is_ok(), "{setting}");
     }
-    let offline = Asked::configured("[harnesses.codex.config]\nsandbox_workspace_write.network_access = false");
-    let config = &launch(&offline, Access::Write).unwrap().files[0].contents;
+    let offline = codex("[harnesses.codex.config]\nsandbox_workspace_write.network_access = false");
+    let config = &offline.plan(Access::Write).unwrap().files[0].contents;
     assert!(config.contains("network_access = false"), "{config}");
 
-    let widened = Asked::configured("[harnesses.codex.config]\nsandbox_workspace_write.network_access = true");
-    assert!(launch(&widened, Access::ReadOnly).is_err());
+    let widened = codex("[harnesses.codex.config]\nsandbox_workspace_write.network_access = true");
+    assert!(widened.plan(Access::ReadOnly).is_err());
 }
 
 #[test]
 fn what_is_no_table_where_codex_has_one_is_refused_beforehand() {
-    let asked = Asked::configured("[harnesses.codex.config]\nfeatures = false");
+    let asked = codex("[harnesses.codex.config]\nfeatures = false");
     for access in [Access::Write, Access::ReadOnly] {
-        let failure = launch(&asked, access).unwrap_err();
+        let failure = asked.plan(access).unwrap_err();
         assert!(failure.message.contains("`features`"), "{failure:?}");
         assert_eq!(Codex.check_settings(&asked.settings, access), Err(failure));
     }
@@ -179,18 +169,18 @@ fn what_is_no_table_where_codex_has_one_is_refused_beforehand() {
 #[test]
 fn names_that_could_be_flags_are_refused() {
     for bad in ["", "--dangerously-bypass-approvals-and-sandbox", "a\nb", "a\0b"] {
-        let asked = Asked { model: Some(bad), ..Asked::plain() };
-        assert_eq!(launch(&asked, Access::Write).unwrap_err().code, FailureCode::InvalidParams, "{bad:?}");
+        let asked = Asked { model: Some(bad), ..codex("") };
+        assert_eq!(asked.plan(Access::Write).unwrap_err().code, FailureCode::InvalidParams, "{bad:?}");
         let resume = Resume { session: bad, used: Usage::default() };
-        let asked = Asked { resume: Some(resume), ..Asked::plain() };
-        assert_eq!(launch(&asked, Access::Write).unwrap_err().code, FailureCode::InvalidParams, "{bad:?}");
+        let asked = Asked { resume: Some(resume), ..codex("") };
+        assert_eq!(asked.plan(Access::Write).unwrap_err().code, FailureCode::InvalidParams, "{bad:?}");
     }
 }
 
 #[test]
 fn neither_settings_nor_brief_are_shown_in_debug_output() {
-    let asked = Asked::configured("[harnesses.codex.config]\nmodel_providers.x.http_headers.X-Title = \"canary-7\"");
-    let launch = launch(&asked, Access::Write).unwrap();
+    let asked = codex("[harnesses.codex.config]\nmodel_providers.x.http_headers.X-Title = \"canary-7\"");
+    let launch = asked.plan(Access::Write).unwrap();
     assert!(launch.files[0].contents.contains("canary-7"));
     for shown in [format!("{launch:?}"), format!("{:?}", asked.settings)] {
         assert!(!shown.contains("canary-7"), "{shown}");

@@ -12,7 +12,8 @@ use pactify_core::harness::{Conclusion, Driver, Harness, Step};
 use pactify_core::job::access::Access;
 use pactify_core::job::event::ExitRecord;
 
-use crate::request::Asked;
+use crate::asked::Asked;
+use crate::codex;
 
 /// Runs that the recorder had to end, or that were cut off on purpose; all others ended with 0 after
 /// `turn.completed`, with 1 otherwise.
@@ -63,8 +64,8 @@ fn names(group: &str) -> Vec<String> {
 
 fn asked(name: &str) -> Asked {
     match SETTINGS.iter().find(|(of, _)| *of == name) {
-        Some((_, settings)) => Asked::configured(&format!("[harnesses.codex.config]\n{settings}")),
-        None => Asked::plain(),
+        Some((_, settings)) => codex(&format!("[harnesses.codex.config]\n{settings}")),
+        None => codex(""),
     }
 }
 
