@@ -13,6 +13,7 @@ pub mod cli;
 pub mod codex;
 mod failure;
 mod files;
+mod handed;
 mod instructions;
 mod interpreter;
 pub mod kimi;
@@ -263,6 +264,14 @@ pub struct Places {
     /// Where pactify keeps a login of its own for this harness ([`Harness::kept_login`]), below `PACTIFY_HOME`; it need
     /// not exist.
     pub kept: AbsPath,
+}
+
+impl Places {
+    /// Where the person keeps the state of a program: where its variable says, else in its folder.
+    fn state_of(&self, about: &About) -> Option<AbsPath> {
+        let below = |folder: &str| Some(folder.split('/').fold(self.user_home.clone()?, |path, name| path.join(name)));
+        self.person_state.clone().or_else(|| below(about.home_folder?))
+    }
 }
 
 /// A launch, together with what it is allowed. A `Plan<ReadOnly>` cannot hold a write grant.

@@ -10,12 +10,15 @@ mod guard;
 mod settings;
 mod verdict;
 
+use super::handed::{plain, utf8};
 use super::{
     About, Driver, Harness, HarnessName, HarnessSettings, Instructions, Launch, LinkKind, LoginPlace, PlannedFile,
     PlannedLink, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::Access;
 use crate::{AbsPath, Failure, FailureCode};
+
+const AGENT: &str = "agy";
 
 /// The oldest version whose stream is described (`--input-format stream-json`).
 const AT_LEAST: [u64; 3] = [1, 1, 15];
@@ -55,7 +58,7 @@ const ABOUT: About = About {
 
 impl Harness for Agy {
     fn name(&self) -> HarnessName {
-        HarnessName("agy".to_owned())
+        HarnessName(AGENT.to_owned())
     }
 
     fn about(&self) -> &'static About {
@@ -92,7 +95,7 @@ fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<
     refuse_version(request.version)?;
     let home = if request.with_user_config { persons_home(request, access)? } else { private_home(request, access)? };
     let mut env = vec![
-        ("TMPDIR".to_owned(), utf8(&request.places.tmp)?.to_owned()),
+        ("TMPDIR".to_owned(), utf8(AGENT, &request.places.tmp)?.to_owned()),
         (NO_UPDATE.0.to_owned(), NO_UPDATE.1.to_owned()),
     ];
     if access == Access::ReadOnly {
@@ -101,7 +104,7 @@ fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<
     }
     Ok(Launch {
         executable: request.executable.clone(),
-        args: arguments(request, utf8(tree)?, home.gemini.as_ref(), access)?,
+        args: arguments(request, utf8(AGENT, tree)?, home.gemini.as_ref(), access)?,
         cwd: tree.clone(),
         env,
         keep_env: request.settings.environment.clone(),
@@ -133,7 +136,7 @@ fn private_home(request: &Request<'_>, access: Access) -> Result<Home, Failure> 
     if access == Access::ReadOnly {
         files.extend(guard::files(&request.places.home, &gemini)?);
     }
-    let state = request.places.user_home.as_ref().map(|home| home.join(HOME_FOLDER));
+    let state = request.places.state_of(&ABOUT);
     let link = state.map(|state| PlannedLink {
         at: LOGIN.split('/').fold(gemini.clone(), |path, part| path.join(part)),
         target: LOGIN.split('/').fold(state, |path, part| path.join(part)),
@@ -169,7 +172,7 @@ fn arguments(
         .map(str::to_owned)
         .to_vec();
     if let Some(gemini) = gemini {
-        args.push(format!("--gemini_dir={}", utf8(gemini)?));
+        args.push(format!("--gemini_dir={}", utf8(AGENT, gemini)?));
     }
     args.extend(["--add-dir".to_owned(), tree.to_owned()]);
     let mode: &[&str] = match access {
@@ -178,10 +181,10 @@ fn arguments(
     };
     args.extend(mode.iter().map(|&arg| arg.to_owned()));
     if let Some(model) = request.model.or(request.settings.model.as_deref()) {
-        args.extend(["--model".to_owned(), plain("the model", model)?.to_owned()]);
+        args.extend(["--model".to_owned(), plain(AGENT, "the model", model)?.to_owned()]);
     }
     if let Some(resume) = request.resume {
-        args.extend(["--conversation".to_owned(), plain("the conversation", resume.session)?.to_owned()]);
+        args.extend(["--conversation".to_owned(), plain(AGENT, "the conversation", resume.session)?.to_owned()]);
     }
     Ok(args)
 }
@@ -208,29 +211,4 @@ fn numbers(version: &str) -> Option<[u64; 3]> {
         (major, minor, patch, None) if version.len() <= 64 => Some([major, minor, patch]),
         _ => None,
     }
-}
-
-/// `text`, unless it could be taken for a flag or nothing could print it.
-fn plain<'t>(what: &str, text: &'t str) -> Result<&'t str, Failure> {
-    if is_plain(text) {
-        return Ok(text);
-    }
-    let shown = crate::display::headline(text, 60);
-    let message = format!("{what} {shown:?} is no name that agy could take");
-    Err(Failure::new(
-        FailureCode::InvalidParams,
-        message,
-        "name one of 1 to 200 characters that does not start with '-'",
-    ))
-}
-
-fn is_plain(text: &str) -> bool {
-    (1..=200).contains(&text.len()) && !text.starts_with('-') && !text.chars().any(char::is_control)
-}
-
-fn utf8(path: &AbsPath) -> Result<&str, Failure> {
-    path.as_path().to_str().ok_or_else(|| {
-        let message = format!("{path} is not UTF-8, which agy's arguments and settings must be");
-        Failure::new(FailureCode::InvalidConfig, message, "set PACTIFY_HOME to a directory with a plain name")
-    })
 }

@@ -10,6 +10,7 @@ mod event;
 
 use serde::{Deserialize, Serialize};
 
+use super::handed::utf8;
 use super::own::OwnHarness;
 use super::own::template::{Placeholder, Template};
 use super::{About, Driver, Harness, HarnessName, Launch, Request, Site, Stdin};
@@ -103,9 +104,7 @@ impl Cli {
             (Some(resume), Some(further)) => Some((plain_session(resume.session)?, further)),
             (None, _) => None,
         };
-        let root = tree.as_path().to_str().ok_or_else(|| {
-            self.refused(format!("{tree} is not UTF-8"), "set PACTIFY_HOME to a directory with a plain name")
-        })?;
+        let root = utf8(self.name.as_str(), tree)?;
         let value = |placeholder| match placeholder {
             Placeholder::Prompt => request.brief.as_str(),
             Placeholder::Root => root,

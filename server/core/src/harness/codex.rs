@@ -11,13 +11,16 @@ mod stderr;
 
 use std::time::Duration;
 
+use super::handed::{plain, utf8};
 use super::{
     About, Confined, Driver, Harness, HarnessName, HarnessSettings, Instructions, Launch, LinkKind, LoginPlace,
     PersonFiles, PlannedFile, PlannedLink, Preflight, Request, Resume, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::Access;
 use crate::job::event::ExitRecord;
-use crate::{AbsPath, Failure, FailureCode};
+use crate::{AbsPath, Failure};
+
+const AGENT: &str = "codex";
 
 /// The minor version that every statement of this module was observed with.
 pub const TESTED_VERSION: &str = "0.171";
@@ -57,7 +60,7 @@ const ABOUT: About = About {
 
 impl Harness for Codex {
     fn name(&self) -> HarnessName {
-        HarnessName("codex".to_owned())
+        HarnessName(AGENT.to_owned())
     }
 
     fn about(&self) -> &'static About {
@@ -131,7 +134,7 @@ impl Harness for Codex {
     }
 
     fn left_out(&self, request: &Request<'_>, access: Access) -> Result<Vec<String>, Failure> {
-        let tree = utf8(&request.places.tree)?;
+        let tree = utf8(AGENT, &request.places.tree)?;
         Ok(config::generate(config::Job { request, tree, access, network: false })?.left_out)
     }
 
@@ -142,7 +145,7 @@ impl Harness for Codex {
 
 fn launch(request: &Request<'_>, Site { tree, access, network }: Site<'_>) -> Result<Launch, Failure> {
     let places = request.places;
-    let tree_text = utf8(tree)?;
+    let tree_text = utf8(AGENT, tree)?;
     let config = config::generate(config::Job { request, tree: tree_text, access, network })?;
     let mode = sandbox_mode(access);
     let mut keep_env = request.settings.environment.clone();
@@ -157,9 +160,9 @@ fn launch(request: &Request<'_>, Site { tree, access, network }: Site<'_>) -> Re
         args: arguments(request, tree_text, mode)?,
         cwd: tree.clone(),
         env: vec![
-            (HOME_VARIABLE.to_owned(), utf8(&places.home)?.to_owned()),
+            (HOME_VARIABLE.to_owned(), utf8(AGENT, &places.home)?.to_owned()),
             // Not an ancestor of CODEX_HOME: codex makes no sandbox helpers below a temporary directory.
-            ("TMPDIR".to_owned(), utf8(&places.tmp)?.to_owned()),
+            ("TMPDIR".to_owned(), utf8(AGENT, &places.tmp)?.to_owned()),
             ("PACTIFY_JOB".to_owned(), request.job.to_string()),
         ],
         keep_env,
@@ -187,37 +190,23 @@ fn sandbox_mode(access: Access) -> &'static str {
 /// word `resume`, and remembers neither mode nor directory.
 fn arguments(request: &Request<'_>, tree: &str, mode: &str) -> Result<Vec<String>, Failure> {
     let model = request.model.or(request.settings.model.as_deref());
-    let model = model.map(|model| plain_argument("the model", model)).transpose()?;
+    let model = model.map(|model| plain(AGENT, "the model", model)).transpose()?;
     let mut args = vec!["exec", "--json", "--strict-config", "-s", mode, "-C", tree];
     if let Some(model) = model {
         args.extend(["-m", model]);
     }
     if let Some(Resume { session, .. }) = request.resume {
-        args.extend(["resume", plain_argument("the session", session)?]);
+        args.extend(["resume", plain(AGENT, "the session", session)?]);
     }
     args.push("-");
     Ok(args.into_iter().map(str::to_owned).collect())
-}
-
-/// `text`, unless a program could take it for a flag or nothing could print it.
-fn plain_argument<'t>(what: &str, text: &'t str) -> Result<&'t str, Failure> {
-    let plain = (1..=200).contains(&text.len()) && !text.starts_with('-') && !text.chars().any(char::is_control);
-    if plain {
-        return Ok(text);
-    }
-    let shown = crate::display::headline(text, 60);
-    Err(Failure::new(
-        FailureCode::InvalidParams,
-        format!("{what} {shown:?} is no name that codex could take"),
-        "name one of 1 to 200 characters that does not start with '-'",
-    ))
 }
 
 /// The login file as a link, never a copy: codex refreshes through the link, and a refresh that lands in a copy would
 /// spend the person's only refresh token.
 fn login_link(request: &Request<'_>) -> Option<PlannedLink> {
     let places = request.places;
-    let state = places.person_state.clone().or_else(|| places.user_home.as_ref().map(|home| home.join(HOME_FOLDER)))?;
+    let state = places.state_of(&ABOUT)?;
     Some(PlannedLink {
         at: places.home.join("auth.json"),
         target: state.join("auth.json"),
@@ -232,14 +221,4 @@ fn sandbox_check(mode: &str) -> Preflight {
         limit: Duration::from_secs(15),
         failure: failure::no_sandbox(),
     }
-}
-
-fn utf8(path: &AbsPath) -> Result<&str, Failure> {
-    path.as_path().to_str().ok_or_else(|| {
-        Failure::new(
-            FailureCode::InvalidConfig,
-            format!("{path} is not UTF-8, which codex's configuration must be"),
-            "set PACTIFY_HOME to a directory with a plain name",
-        )
-    })
 }

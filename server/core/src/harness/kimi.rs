@@ -8,12 +8,15 @@ mod dialect;
 mod records;
 
 use super::acp::AcpDriver;
+use super::handed::utf8;
 use super::{
     About, Driver, Harness, HarnessName, HarnessSettings, Instructions, Interpreter, Launch, LinkKind, LoginPlace,
     PersonFiles, PlannedFile, PlannedLink, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::Access;
-use crate::{AbsPath, Failure, FailureCode};
+use crate::{AbsPath, Failure};
+
+const AGENT: &str = "kimi";
 
 /// The version that every statement of this module was observed with.
 const TESTED_VERSION: &str = "2.1";
@@ -67,7 +70,7 @@ const ABOUT: About = About {
 
 impl Harness for Kimi {
     fn name(&self) -> HarnessName {
-        HarnessName("kimi".to_owned())
+        HarnessName(AGENT.to_owned())
     }
 
     fn about(&self) -> &'static About {
@@ -117,7 +120,7 @@ fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<
     let state = places.home.join(STATE);
     let user = places.home.join(USER);
     let (executable, mut args) = match request.interpreter {
-        Some(node) => (node.clone(), vec![utf8(request.executable)?]),
+        Some(node) => (node.clone(), vec![utf8(AGENT, request.executable)?.to_owned()]),
         None => (request.executable.clone(), Vec::new()),
     };
     args.push("acp".to_owned());
@@ -137,10 +140,10 @@ fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<
         args,
         cwd: tree.clone(),
         env: vec![
-            set("PWD", &utf8(tree)?),
-            set("HOME", &utf8(&user)?),
-            set("TMPDIR", &utf8(&places.tmp)?),
-            set(HOME_VARIABLE, &utf8(&state)?),
+            set("PWD", utf8(AGENT, tree)?),
+            set("HOME", utf8(AGENT, &user)?),
+            set("TMPDIR", utf8(AGENT, &places.tmp)?),
+            set(HOME_VARIABLE, utf8(AGENT, &state)?),
             // Without these it asks for news and reports on itself.
             set("KIMI_DISABLE_TELEMETRY", "1"),
             set("KIMI_CODE_NO_AUTO_UPDATE", "1"),
@@ -159,20 +162,10 @@ fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<
 /// or two jobs would refresh at once and spend one refresh token twice.
 fn login_links(request: &Request<'_>, state: &AbsPath) -> Vec<PlannedLink> {
     let places = request.places;
-    let own = places.person_state.clone().or_else(|| places.user_home.as_ref().map(|home| home.join(HOME_FOLDER)));
+    let own = places.state_of(&ABOUT);
     let link = |name: &str, kind| {
         let target = own.as_ref()?.join(name);
         Some(PlannedLink { at: state.join(name), target, kind })
     };
     [link("credentials", LinkKind::Directory), link("oauth", LinkKind::Shared)].into_iter().flatten().collect()
-}
-
-fn utf8(path: &AbsPath) -> Result<String, Failure> {
-    path.as_path().to_str().map(str::to_owned).ok_or_else(|| {
-        Failure::new(
-            FailureCode::InvalidConfig,
-            format!("{path} is not UTF-8, which kimi's paths must be"),
-            "set PACTIFY_HOME, and install kimi, in directories with plain names",
-        )
-    })
 }

@@ -11,12 +11,15 @@ mod person;
 mod second;
 
 use super::acp::{AcpDriver, Dialect};
+use super::handed::utf8;
 use super::{
     About, Driver, Harness, HarnessName, HarnessSettings, Instructions, KeptLogin, Launch, LinkKind, LoginPlace,
-    PersonFiles, Places, PlannedFile, PlannedLink, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
+    PersonFiles, PlannedFile, PlannedLink, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::Access;
-use crate::{AbsPath, Failure, FailureCode};
+use crate::{AbsPath, Failure};
+
+const AGENT: &str = "opencode";
 
 /// The version that every statement of this module was observed with.
 const TESTED_VERSION: &str = "1.18";
@@ -55,7 +58,7 @@ const ABOUT: About = About {
 
 impl Harness for Opencode {
     fn name(&self) -> HarnessName {
-        HarnessName("opencode".to_owned())
+        HarnessName(AGENT.to_owned())
     }
 
     fn about(&self) -> &'static About {
@@ -151,7 +154,7 @@ fn launch(request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {
 
 fn environment(request: &Request<'_>, tree: &AbsPath) -> Result<Vec<(String, String)>, Failure> {
     let home = &request.places.home;
-    let place = |name: &str, path: &AbsPath| Ok((name.to_owned(), utf8(path)?));
+    let place = |name: &str, path: &AbsPath| Ok((name.to_owned(), utf8(AGENT, path)?.to_owned()));
     let mut env: Vec<(String, String)> = [
         // It believes the variable more than the kernel.
         place("PWD", tree),
@@ -177,7 +180,7 @@ fn environment(request: &Request<'_>, tree: &AbsPath) -> Result<Vec<(String, Str
     env.extend(switches.map(|name| (name.to_owned(), "1".to_owned())));
     if request.with_user_config {
         // Through the link to where the person's own sessions are.
-        env.push(("OPENCODE_DB".to_owned(), utf8(&home.join(SESSIONS).join("opencode.db"))?));
+        env.push(("OPENCODE_DB".to_owned(), utf8(AGENT, &home.join(SESSIONS).join("opencode.db"))?.to_owned()));
     }
     // Without one, every program on the machine may drive the job through the port that it opens.
     env.push(("OPENCODE_SERVER_PASSWORD".to_owned(), request.nonce.to_owned()));
@@ -186,7 +189,7 @@ fn environment(request: &Request<'_>, tree: &AbsPath) -> Result<Vec<(String, Str
 
 /// The login file as a link: opencode writes through it.
 fn login_link(request: &Request<'_>) -> Option<PlannedLink> {
-    let data = persons_data(request.places)?;
+    let data = request.places.state_of(&ABOUT)?;
     Some(PlannedLink {
         at: request.places.home.join(DATA).join("opencode").join("auth.json"),
         target: data.join("opencode").join("auth.json"),
@@ -196,23 +199,7 @@ fn login_link(request: &Request<'_>) -> Option<PlannedLink> {
 
 /// The directory of the person's sessions, for a job that is to be among them: sqlite keeps more files beside the one.
 fn sessions_link(request: &Request<'_>) -> Option<PlannedLink> {
-    let data = persons_data(request.places).filter(|_| request.with_user_config)?;
+    let data = request.places.state_of(&ABOUT).filter(|_| request.with_user_config)?;
     let at = request.places.home.join(SESSIONS);
     Some(PlannedLink { at, target: data.join("opencode"), kind: LinkKind::Shared })
-}
-
-/// The person's `XDG_DATA_HOME`.
-fn persons_data(places: &Places) -> Option<AbsPath> {
-    let usual = || Some(places.user_home.as_ref()?.join(".local").join("share"));
-    places.person_state.clone().or_else(usual)
-}
-
-fn utf8(path: &AbsPath) -> Result<String, Failure> {
-    path.as_path().to_str().map(str::to_owned).ok_or_else(|| {
-        Failure::new(
-            FailureCode::InvalidConfig,
-            format!("{path} is not UTF-8, which opencode's paths must be"),
-            "set PACTIFY_HOME to a directory with a plain name",
-        )
-    })
 }

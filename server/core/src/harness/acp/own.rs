@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::super::handed::utf8;
 use super::super::own::OwnHarness;
 use super::super::own::template::{Placeholder, Template};
 use super::super::{About, Driver, Harness, HarnessName, Launch, Request, Site, Stdin};
@@ -67,10 +68,7 @@ impl OwnAgent {
     }
 
     fn start(&self, request: &Request<'_>, tree: &AbsPath, args: &[Template]) -> Result<Launch, Failure> {
-        let root = tree.as_path().to_str().ok_or_else(|| {
-            let next = "set PACTIFY_HOME to a directory with a plain name";
-            Failure::new(FailureCode::InvalidParams, format!("{tree} is not UTF-8"), next)
-        })?;
+        let root = utf8(self.name.as_str(), tree)?;
         let value = |placeholder| match placeholder {
             Placeholder::Root => root,
             Placeholder::Lang => self.own.lang.as_str(),

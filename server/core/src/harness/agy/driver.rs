@@ -8,11 +8,12 @@ use std::collections::btree_map::Entry;
 
 use serde_json::{Value, json};
 
+use super::super::handed::is_plain;
 use super::super::notices::{Notices, cut, one_line};
 use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, Evidence, Request, Step};
+use super::guard;
 use super::verdict::{self, TurnResult};
-use super::{guard, is_plain};
 use crate::job::access::Access;
 use crate::job::event::{ExitRecord, Known, Usage};
 

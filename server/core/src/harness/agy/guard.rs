@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::super::handed::utf8;
 use super::super::{Evidence, PlannedFile, Reading};
+use super::AGENT;
 use super::settings::COMMANDS;
-use super::utf8;
 use crate::{AbsPath, Failure};
 
 /// The tools that only read, by the names that are publicly known.
@@ -45,7 +46,7 @@ const NOTES_MAX: u64 = 8 << 20;
 pub(super) fn files(home: &AbsPath, gemini: &AbsPath) -> Result<Vec<PlannedFile>, Failure> {
     let script = home.join(FOLDER).join(SCRIPT);
     let notes = home.join(FOLDER).join(NOTES);
-    let (command, notes_path) = (quoted(utf8(&script)?), quoted(utf8(&notes)?));
+    let (command, notes_path) = (quoted(utf8(AGENT, &script)?), quoted(utf8(AGENT, &notes)?));
     let hook = |event: &str| json!({"type": "command", "command": format!("/bin/sh {command} {event}"), "timeout": 30});
     let before_tools = json!([{"matcher": ".*", "hooks": [hook("tool")]}]);
     let before_models = json!([{"hooks": [hook("invocation")]}]);

@@ -6,6 +6,7 @@
 use super::super::failure::{MALFORMED, Meaning, Next, PROVIDER, Rule, Speaker, ended, find, rule};
 use super::super::notices::one_line;
 use super::super::tail::Tail;
+use super::AGENT;
 use crate::job::access::Access;
 use crate::job::event::ExitRecord;
 use crate::job::outcome::Verdict;
@@ -101,7 +102,7 @@ pub(super) fn of(turn: &Turn<'_>) -> Verdict {
 const RETRY: &str = "see what it said with `pactify sub events`, then retry the job";
 
 const SPEAKER: Speaker<'_> = Speaker {
-    agent: "agy",
+    agent: AGENT,
     log_in: "log in by running `agy` in a terminal, or set GEMINI_API_KEY; then retry the job",
 };
 

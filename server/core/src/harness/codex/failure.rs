@@ -10,15 +10,13 @@ use super::super::failure::{self, ANEW, LATER, NETWORK, Next, PROVIDER, Rule, Sp
 use super::super::notices::one_line;
 use super::super::tail::{QUOTED, quoted};
 use super::super::{Preflight, Request};
-use super::TESTED_VERSION;
 use super::config::{self, Provider};
+use super::{AGENT, TESTED_VERSION};
 use crate::display;
 use crate::job::event::ExitRecord;
 use crate::{Failure, FailureCode};
 
 use FailureCode as C;
-
-const AGENT: &str = "codex";
 
 /// What the words of a failure depend on.
 #[derive(Clone, Debug, Default)]

@@ -9,13 +9,13 @@ use super::super::notices::one_line;
 use super::super::{Evidence, Reading};
 use super::config::READING;
 use super::records::{self, Offered, Reader};
-use super::{STATE, TESTED_VERSION};
+use super::{AGENT, STATE, TESTED_VERSION};
 use crate::job::access::Access;
 use crate::{Failure, FailureCode};
 
 const LOG_IN: &str = "run `kimi login` in a terminal, or see to the provider's key in kimi's own config.toml; then retry \
                       the job";
-const SPEAKER: Speaker<'_> = Speaker { agent: "kimi", log_in: LOG_IN };
+const SPEAKER: Speaker<'_> = Speaker { agent: AGENT, log_in: LOG_IN };
 
 /// The longest `wire.jsonl` that is read, in bytes: the prompts and answers of all turns of a session are in it.
 const WIRE_MAX: u64 = 256 << 20;

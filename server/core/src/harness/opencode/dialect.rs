@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::super::acp::{Ask, Dialect, Finding, RpcError, Stage};
 use super::super::failure::{self, Speaker};
 use super::super::notices::one_line;
-use super::TESTED_VERSION;
+use super::{AGENT, TESTED_VERSION};
 use crate::job::access::Access;
 use crate::{Failure, FailureCode};
 
 const LOG_IN: &str = "run `opencode auth login` in a terminal, or set the provider's key; then retry the job";
-const SPEAKER: Speaker<'_> = Speaker { agent: "opencode", log_in: LOG_IN };
+const SPEAKER: Speaker<'_> = Speaker { agent: AGENT, log_in: LOG_IN };
 
 /// Requests that failed in a row, before the job gives up: 2, 4 and 8 seconds lie between them.
 const REFUSED_MAX: u32 = 4;

@@ -10,8 +10,9 @@
 use serde_json::{Value, json};
 
 use super::super::acp::Dialect;
+use super::super::handed::utf8;
 use super::super::{Instructions, KeptLogin, Launch, PlannedFile, Request, Site, Stdin};
-use super::{CONFIG, TESTED_VERSION, USER, config, utf8};
+use super::{AGENT, CONFIG, TESTED_VERSION, USER, config};
 use crate::job::access::Access;
 use crate::permission::Policy;
 use crate::{Failure, FailureCode};
@@ -80,7 +81,7 @@ pub(super) fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>)
     let mut env = super::environment(request, tree)?;
     for (name, value) in &mut env {
         if name == "XDG_DATA_HOME" {
-            *value = utf8(&request.places.kept.join(DATA))?;
+            *value = utf8(AGENT, &request.places.kept.join(DATA))?.to_owned();
         }
     }
     Ok(Launch {
