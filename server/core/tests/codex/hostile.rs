@@ -361,9 +361,16 @@ proptest! {
         if complete {
             lines.push(DONE.to_owned());
         }
+        // A last word that says nothing is no answer.
+        let said = |line: &String| {
+            let event: serde_json::Value = serde_json::from_str(line).ok()?;
+            let is_message = event["type"] == "item.completed" && event["item"]["type"] == "agent_message";
+            is_message.then(|| event["item"]["text"].as_str().unwrap_or_default().trim().is_empty())
+        };
+        let is_answered = !lines.iter().rev().find_map(said).unwrap_or(false);
         // Nothing that is drawn here is a refusal: no step has a status that codex knows.
         let (_, end) = answered(&codex(""), &lines.join("\n"), &errors.join("\n"), ExitRecord::Code(code));
-        prop_assert_eq!(end.verdict == Verdict::Completed, complete && code == 0);
+        prop_assert_eq!(end.verdict == Verdict::Completed, complete && code == 0 && is_answered);
         if let Verdict::Failed(failure) = end.verdict {
             prop_assert!(!failure.message.is_empty() && !failure.next.is_empty());
             prop_assert!(!failure.message.chars().any(char::is_control), "{}", failure.message);
