@@ -136,6 +136,12 @@ export function hands(page) {
       await page.keyboard.press("Enter");
       await page.locator(".tab.active", { hasText: name }).waitFor();
     },
+    /** Presses what may be drawn anew under the pointer, which then hears nothing, until `heard` is there. */
+    press: async (what, heard) => {
+      const isHeard = () => heard.waitFor({ timeout: 10_000 }).then(() => true, () => false);
+      do await what.click();
+      while (!(await isHeard()));
+    },
     showJobs: () => page.locator('.activitybar .action-item:has([aria-label^="Pactify"])').click(),
   };
 }

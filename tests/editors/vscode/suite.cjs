@@ -35,7 +35,7 @@ function tests() {
   before(async () => (tree = await kit.start()));
 
   it("registers its commands beside the server's, and every command of the manifest", async () => {
-    const commands = await until("the server's commands", 30, async () => {
+    const commands = await until("the server's commands", 60, async () => {
       const all = await vscode.commands.getCommands(true);
       return all.includes("pactify.delegate") && all;
     });
@@ -62,14 +62,14 @@ function tests() {
       { write: { path: ".vscode/settings.json", content: "{}\n" } },
     );
     await run("delegate");
-    const toast = await until("a toast", 20, () => toasts.find(({ title }) => title === "codex: Greet in the README"));
+    const toast = await until("a toast", 60, () => toasts.find(({ title }) => title === "codex: Greet in the README"));
     assert.ok(toast.cancellable);
-    await until("what the agent does", 20, () => toast.messages.length > 0);
+    await until("what the agent does", 60, () => toast.messages.length > 0);
     await inView("Greet in the README", "just now");
     assert.match((await lines())[0], /^Working \| 1/);
     fs.writeFileSync(go, "");
     await until("the toast goes", 60, () => toast.isOver);
-    await until("the end in words", 20, () => told("codex: Greet in the README: changed 3 files, +3 −1, 1 sensitive"));
+    await until("the end in words", 60, () => told("codex: Greet in the README: changed 3 files, +3 −1, 1 sensitive"));
     assert.strictEqual(read("README.md"), readme, "nothing is in the checkout");
   });
 
@@ -87,10 +87,10 @@ function tests() {
   it("previews all files in one diff of documents that are not files", async () => {
     await run("preview");
     const tab = () => vscode.window.tabGroups.activeTabGroup.activeTab;
-    await until("the diff", 20, () => tab()?.label.startsWith("Pactify: Greet in the README"));
+    await until("the diff", 60, () => tab()?.label.startsWith("Pactify: Greet in the README"));
     const is = (side) => (uri) => uri.scheme === "pactify" && /README/.test(uri.path) && uri.query.includes(`"${side}"`);
-    await until("the base", 20, () => openText(is("base")) === readme);
-    await until("the result", 20, () => openText(is("result")) === result);
+    await until("the base", 60, () => openText(is("base")) === readme);
+    await until("the result", 60, () => openText(is("result")) === result);
   });
 
   it("refuses to overwrite unsaved text, and offers to save it", async () => {
@@ -110,7 +110,7 @@ function tests() {
   it("opens one file with lenses above its parts, and marks it as reviewed", async () => {
     const node = await fileOf("Greet in the README", "README.md");
     await run("openFile", node);
-    const uri = await until("the diff of one file", 20, () => vscode.window.activeTextEditor?.document.uri);
+    const uri = await until("the diff of one file", 60, () => vscode.window.activeTextEditor?.document.uri);
     assert.deepStrictEqual([uri.scheme, uri.path], ["pactify", "/README.md"]);
     const titles = async () => {
       const lenses = await vscode.commands.executeCommand("vscode.executeCodeLensProvider", uri);
@@ -129,10 +129,10 @@ function tests() {
     await run("applyHunk");
     assert.ok(told("Pactify: applied 1 file of “Greet in the README”."), JSON.stringify(asked));
     assert.deepStrictEqual([read("README.md"), read("greeting.txt")], [result, undefined]);
-    await until("the part as taken", 20, () => isShown("+1 −1 · applied"));
+    await until("the part as taken", 60, () => isShown("+1 −1 · applied"));
     await run("undo");
     assert.strictEqual(read("README.md"), readme);
-    await until("the part as open", 20, async () => !(await isShown("· applied")));
+    await until("the part as open", 60, async () => !(await isShown("· applied")));
   });
 
   it("applies the checked files and parts", async () => {
@@ -154,12 +154,12 @@ function tests() {
     person.buttons = ["Apply All", "Show the Path"];
     await run("preview");
     await run("apply");
-    const error = await until("the refusal", 20, () => told("(applyConflict)"));
+    const error = await until("the refusal", 60, () => told("(applyConflict)"));
     assert.ok(error.startsWith("Pactify: "), error);
     assert.strictEqual(read(".vscode/settings.json"), '{"mine": 1}\n');
     const labels = () => vscode.window.tabGroups.all.map(({ activeTab }) => activeTab?.label).join("; ");
-    await until("three ways", 20, () => /the job's; settings\.json: base ↔ yours/.test(labels()));
-    await until("what is there", 20, () => openText((uri) => uri.query.includes('"current"')) === '{"mine": 1}\n');
+    await until("three ways", 60, () => /the job's; settings\.json: base ↔ yours/.test(labels()));
+    await until("what is there", 60, () => openText((uri) => uri.query.includes('"current"')) === '{"mine": 1}\n');
     person.buttons = [];
     await vscode.commands.executeCommand("workbench.action.closeAllEditors");
     await vscode.commands.executeCommand("workbench.action.joinAllGroups");
@@ -169,7 +169,7 @@ function tests() {
     const part = await find((node) => node.kind === "part", await jobNamed("Greet in the README"));
     person.words = script("Greet louder", { write: { path: "README.md", content: `${result}\nHELLO\n` } });
     await run("comment", part);
-    const toast = await until("the toast", 20, () => toasts.filter(({ title }) => title.includes("Greet in")).at(1));
+    const toast = await until("the toast", 60, () => toasts.filter(({ title }) => title.includes("Greet in")).at(1));
     await until("the toast goes", 60, () => toast.isOver);
     await inView("Greet in the README", "+");
     const message = fs.readdirSync(path.join(home, "jobs")).map((id) => {
@@ -182,20 +182,20 @@ function tests() {
   it("exports, tells how a job stands, and discards when that is confirmed", async () => {
     const job = await jobNamed("Greet in the README");
     await run("export", job);
-    await until("the patch", 20, () => vscode.window.activeTextEditor?.document.getText().startsWith("diff --git"));
+    await until("the patch", 60, () => vscode.window.activeTextEditor?.document.getText().startsWith("diff --git"));
     person.pick = (items) => items[1];
     person.words = "kept/greeting";
     await run("export", job);
     assert.ok(told("“Greet in the README” is on the branch kept/greeting."), JSON.stringify(asked));
     person.pick = (items) => items[0];
     await run("details", job);
-    await until("the details", 20, () => /^# codex: Greet in/.test(vscode.window.activeTextEditor?.document.getText()));
+    await until("the details", 60, () => /^# codex: Greet in/.test(vscode.window.activeTextEditor?.document.getText()));
     await run("discard", job);
     assert.ok(told("Discard what “Greet in the README” did?"));
     assert.ok(await jobNamed("Greet in the README"), "nobody confirmed it");
     person.buttons = ["Discard"];
     await run("discard", job);
-    await until("the view forgets it", 20, async () => (await jobNamed("Greet in the README")) === undefined);
+    await until("the view forgets it", 60, async () => (await jobNamed("Greet in the README")) === undefined);
     person.buttons = [];
     await vscode.commands.executeCommand("workbench.action.closeAllEditors");
   });
@@ -203,23 +203,23 @@ function tests() {
   it("cancels from the toast, and retries with other options", async () => {
     person.words = script("Wait for ever", { say: "Waiting." }, "hang");
     await run("delegate");
-    const toast = await until("a toast", 20, () => toasts.find(({ title }) => title === "codex: Wait for ever"));
-    await until("it runs", 20, () => toast.messages.length > 0);
+    const toast = await until("a toast", 60, () => toasts.find(({ title }) => title === "codex: Wait for ever"));
+    await until("it runs", 60, () => toast.messages.length > 0);
     toast.cancel();
-    await until("it is over", 30, () => toast.isOver);
-    await until("the end in words", 20, () => told("codex: Wait for ever: cancelled"));
+    await until("it is over", 60, () => toast.isOver);
+    await until("the end in words", 60, () => told("codex: Wait for ever: cancelled"));
     const wanted = ["Only Look", "Your Own, Too"];
     person.pick = (items) => items.find(({ label }) => wanted.includes(label)) ?? items[0];
     const first = (await jobNamed("Wait for ever")).job.id;
     await run("retry", await jobNamed("Wait for ever"));
     assert.match(told("codex 0.171.0 · default"), /confined|logged in/);
-    const again = await until("the other toast", 20, () => toasts.filter(({ title }) => title.includes("for ever"))[1]);
-    await until("it runs", 20, () => again.messages.length > 0);
+    const again = await until("the other toast", 60, () => toasts.filter(({ title }) => title.includes("for ever"))[1]);
+    await until("it runs", 60, () => again.messages.length > 0);
     const job = await find((node) => node.job?.access === "readOnly" && node.job.state !== "finished");
     const { access, retryOf, withUserConfig } = recorded(job.job.id);
     assert.deepStrictEqual({ access, retryOf, withUserConfig }, { access: "readOnly", retryOf: first, withUserConfig: true });
     await run("cancel", job);
-    await until("it is over", 30, () => again.isOver);
+    await until("it is over", 60, () => again.isOver);
     person.pick = (items) => items[0];
   });
 
@@ -247,7 +247,7 @@ function tests() {
     const about = async (title) => {
       await inView(title, "");
       await run("details", await jobNamed(title));
-      return until("the brief", 20, () => {
+      return until("the brief", 60, () => {
         const told = vscode.window.activeTextEditor?.document.getText() ?? "";
         return told.includes(`: ${title}`) && told;
       });
@@ -276,14 +276,14 @@ function tests() {
     assert.match((await lines())[0], /^Needs You \| 1/);
     person.pick = (items) => items.find(({ label }) => label === "allow once");
     await run("answer", await jobNamed("Ask me"));
-    await until("the end", 30, async () => (await jobNamed("Ask me")).job.state === "finished");
+    await until("the end", 60, async () => (await jobNamed("Ask me")).job.state === "finished");
     person.pick = (items) => items[0];
   });
 
   it("keeps the last of ten thousand events, and asks a few times only", async () => {
     person.words = script("Talk a lot", { flood: 10000 }, { say: "the last word" }, { waitFor: [`${go}-flood`, 60] });
     await run("delegate");
-    const toast = await until("a toast", 20, () => toasts.find(({ title }) => title === "codex: Talk a lot"));
+    const toast = await until("a toast", 60, () => toasts.find(({ title }) => title === "codex: Talk a lot"));
     await until("the last word", 60, () => toast.messages.at(-1) === "the last word");
     assert.ok(toast.messages.length < 100, `${toast.messages.length} messages`);
     fs.writeFileSync(`${go}-flood`, "");
@@ -294,17 +294,17 @@ function tests() {
     const late = { write: { path: "late.txt", content: "late\n" } };
     person.words = script("Outlive the server", { waitFor: [`${go}-on`, 60] }, late);
     await run("delegate");
-    const toast = await until("a toast", 20, () => toasts.find(({ title }) => title.includes("Outlive")));
-    await until("it runs", 20, () => toast.messages.length > 0);
+    const toast = await until("a toast", 60, () => toasts.find(({ title }) => title.includes("Outlive")));
+    await until("it runs", 60, () => toast.messages.length > 0);
     const killed = serverPid();
     process.kill(killed, "SIGKILL");
-    await until("another server", 30, () => serverPid() !== killed && serverPid());
+    await until("another server", 60, () => serverPid() !== killed && serverPid());
     await Promise.all([run("restart"), run("restart"), run("restart")]);
-    await until("a server", 30, serverPid);
+    await until("a server", 60, serverPid);
     assert.ok(!told("did not start"), JSON.stringify(asked.slice(-4)));
     fs.writeFileSync(`${go}-on`, "");
     await until("the toast goes", 60, () => toast.isOver);
-    await until("the end in words", 20, () => told("codex: Outlive the server: changed 1 file"));
+    await until("the end in words", 60, () => told("codex: Outlive the server: changed 1 file"));
   });
 
   it("is quiet about jobs of others, and tells without content when nobody looks", async () => {
@@ -319,7 +319,7 @@ function tests() {
     try {
       const another = { brief: brief.replace("Somebody", "Anybody"), repository };
       await vscode.commands.executeCommand("pactify.delegate", another);
-      await until("the notice", 30, () => told("Pactify: a job has ended."));
+      await until("the notice", 60, () => told("Pactify: a job has ended."));
     } finally {
       Date.now = now;
       Object.defineProperty(vscode.window, "state", state);
@@ -331,10 +331,10 @@ function tests() {
     const text = link.replace("(", "\u2060(");
     person.words = script(link, { say: link }, { waitFor: [`${go}-link`, 60] }, { write: { path: "README.md", content: "l\n" } });
     await run("delegate");
-    const toast = await until("a toast", 20, () => toasts.find(({ title }) => title === `codex: ${text}`));
-    await until("what the agent says", 20, () => toast.messages.at(-1) === text);
+    const toast = await until("a toast", 60, () => toasts.find(({ title }) => title === `codex: ${text}`));
+    await until("what the agent says", 60, () => toast.messages.at(-1) === text);
     fs.writeFileSync(`${go}-link`, "");
-    await until("the end in words", 30, () => told(`codex: ${text}: changed 1 file`));
+    await until("the end in words", 60, () => told(`codex: ${text}: changed 1 file`));
     await run("discard", await jobNamed(link));
     assert.ok(told(`Discard what “${text}” did?`));
     assert.ok(!told(`“${link}`), JSON.stringify(asked));
@@ -365,7 +365,7 @@ function tests() {
     assert.ok(told("Pactify: applied 2 files of “Change the mode”"), JSON.stringify(asked.slice(-4)));
     assert.deepStrictEqual([read("README.md"), read("x%1B")], [`${before}More.\n`, "plain\n"]);
     assert.strictEqual(fs.statSync(file("README.md")).mode & 0o111, 0, "nobody chose the executable bit");
-    await until("the bit as open", 20, () => isShown("mode: executable | the executable bit"));
+    await until("the bit as open", 60, () => isShown("mode: executable | the executable bit"));
     person.buttons = ["Apply"];
     await run("applyHunk", mode);
     assert.notStrictEqual(fs.statSync(file("README.md")).mode & 0o111, 0, "now it is chosen");
@@ -424,8 +424,8 @@ function tests() {
     const { label } = vscode.window.tabGroups.activeTabGroup.activeTab;
     assert.match(label, /^Pactify: merges of Change a number/);
     const isSide = (side) => (uri) => uri.path === "/numbers.txt" && uri.query.includes(`"${side}"`);
-    await until("the merge", 20, () => openText(isSide("merged")) === text({ 3: "three", 28: "mine" }));
-    await until("beside the checkout", 20, () => openText(isSide("current")) === text({ 28: "mine" }));
+    await until("the merge", 60, () => openText(isSide("merged")) === text({ 3: "three", 28: "mine" }));
+    await until("beside the checkout", 60, () => openText(isSide("current")) === text({ 28: "mine" }));
     // What was shown is not what would be written now: it is shown anew.
     mine({ 15: "mine, too", 28: "mine" });
     person.buttons = ["Apply Selected", "Apply Merged"];
@@ -438,7 +438,7 @@ function tests() {
   it("says what went wrong, and what to do", async () => {
     person.words = script("Fail", { fail: "the model is out of cheese" });
     await run("delegate");
-    const text = await until("the failure", 30, () => told("codex: Fail: "));
+    const text = await until("the failure", 60, () => told("codex: Fail: "));
     assert.match(text, /\(\w+\)\.?$/, "it ends with the stable code");
   });
 }

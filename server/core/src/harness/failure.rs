@@ -169,7 +169,7 @@ pub(crate) fn find(tables: &[&'static [Rule]], text: &str) -> Option<&'static Ru
         Some(status) => status == *needle,
         None => contains(&text, needle),
     };
-    tables.iter().flat_map(|table| table.iter()).find(|rule| rule.needles.iter().any(|needle| says(needle)))
+    tables.iter().flat_map(|table| table.iter()).find(|rule| rule.needles.iter().any(&says))
 }
 
 /// The failure behind an agent's sentence about its turn: a neutral line.
