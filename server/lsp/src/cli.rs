@@ -40,6 +40,7 @@ mod wording;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 use pactify_core::{AbsPath, Failure};
 use pactify_engine::env::Env;
@@ -127,7 +128,7 @@ pub fn run() -> ExitCode {
     if let Some(answered) = completions::answer() {
         return answered;
     }
-    let program = Program::parse();
+    let program = Program::try_parse().unwrap_or_else(|error| with_sub(error).exit());
     let command = match program.part {
         Part::Completions(args) | Part::Sub(Command::Completions(args)) => return completions::run(args),
         Part::Sub(command) => command,
@@ -150,6 +151,18 @@ pub fn run() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(failure) => output.refuse(&failure, json),
     }
+}
+
+/// What is wrong with the command line. Who leaves `sub` out of it is told of it.
+fn with_sub(mut error: clap::Error) -> clap::Error {
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) => typed.clone(),
+        _ => return error,
+    };
+    if Command::augment_subcommands(clap::Command::new("sub")).find_subcommand(&typed).is_some() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![format!("sub {typed}")]));
+    }
+    error
 }
 
 /// Does the work; a panic in it is told like everything else that goes wrong. The panic itself is in the log.

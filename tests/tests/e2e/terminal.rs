@@ -84,6 +84,26 @@ fn an_editor_that_is_left_without_a_word_starts_no_job() -> Result<()> {
 }
 
 #[test]
+fn what_was_written_for_a_job_that_is_refused_stays() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    let task = format!("Tidy the shed\n{}", brief(&json!([{"say": "Tidied."}])));
+    let terminal = shell(&sandbox, &repository, &editor(&sandbox, &task)?)?;
+    terminal.enter("$PACTIFY sub run --repo / 2>&1 | tee told; echo \"code\"")?;
+    terminal.until(&["what you wrote is in", "code"])?;
+    let kept: Vec<PathBuf> =
+        fs::read_dir(sandbox.pactify_home().join("briefs"))?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    let [kept] = kept.as_slice() else { anyhow::bail!("{kept:?}") };
+    assert_eq!(fs::read_to_string(kept)?.trim(), task.trim());
+    assert!(repository.read("told")?.contains(&kept.display().to_string()));
+    terminal.enter(&format!("clear; $PACTIFY sub run --brief {}; echo \"code $?\"", kept.display()))?;
+    terminal.until(&["Tidied.", "code 6"])?;
+    Ok(())
+}
+
+#[test]
 fn without_an_editor_a_person_is_told_how_to_give_a_brief() -> Result<()> {
     let sandbox = Sandbox::new()?;
     use_scripted_agent(&sandbox, &[])?;

@@ -43,7 +43,7 @@ impl Args {
         let (kind, proposal) = match &self.brief {
             None => (ApprovalKind::Setup, terminal.jobs.proposal(&repository)?),
             Some(file) => {
-                let brief = brief::take(Some(file), terminal.env())?;
+                let brief = brief::take(Some(file), terminal.env())?.text;
                 (ApprovalKind::Verify, terminal.jobs.proposal_of(&brief, &repository)?)
             }
         };

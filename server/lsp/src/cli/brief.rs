@@ -19,7 +19,8 @@ const NOT_FOUND: i32 = 127;
 
 /// The brief: from `file` (`-` is standard input), else from standard input if something is piped in, else from an
 /// editor.
-pub(super) fn take(file: Option<&Path>, env: &Env) -> Result<String, Failure> {
+pub(super) fn take(file: Option<&Path>, env: &Env) -> Result<Taken, Failure> {
+    let mut written = None;
     let text = match file {
         Some(path) if path == Path::new("-") => read(io::stdin().lock(), "standard input")?,
         Some(path) => {
@@ -28,9 +29,34 @@ pub(super) fn take(file: Option<&Path>, env: &Env) -> Result<String, Failure> {
             read(opened.map_err(|error| unusable(format!("the brief {shown} cannot be read: {error}")))?, &shown)?
         }
         None if !io::stdin().is_terminal() => read(io::stdin().lock(), "standard input")?,
-        None => edit(env)?,
+        None => {
+            let (text, file) = edit(env)?;
+            written = Some(file);
+            text
+        }
     };
-    Brief::new(text).map(String::from).map_err(|error| unusable(error.to_string()))
+    let text = Brief::new(text).map(String::from).map_err(|error| unusable(error.to_string()))?;
+    Ok(Taken { text, written })
+}
+
+/// A brief that was taken.
+pub(super) struct Taken {
+    pub(super) text: String,
+    /// The only place where there is what the person wrote just now.
+    written: Option<PrivateFile>,
+}
+
+impl Taken {
+    /// Gives the brief to whoever makes something of it. Where that is refused, what was written for it stays, and is named.
+    pub(super) fn give<T>(self, to: impl FnOnce(String) -> Result<T, Failure>) -> Result<T, Failure> {
+        let Self { text, written } = self;
+        to(text.clone()).map_err(|mut failure| {
+            if let Some(file) = written.and_then(|file| file.keep(&text)) {
+                failure.next = format!("{}; what you wrote is in {}, for `--brief`", failure.next, file.display());
+            }
+            failure
+        })
+    }
 }
 
 fn read(from: impl Read, shown: &str) -> Result<String, Failure> {
@@ -43,7 +69,7 @@ fn read(from: impl Read, shown: &str) -> Result<String, Failure> {
 
 /// Opens `$VISUAL` or `$EDITOR` on a template. Like git, the variable is a command line for the shell.
 #[expect(clippy::disallowed_methods, reason = "the person's editor takes the person's terminal and environment")]
-fn edit(env: &Env) -> Result<String, Failure> {
+fn edit(env: &Env) -> Result<(String, PrivateFile), Failure> {
     let named = ["VISUAL", "EDITOR"].into_iter().find_map(|name| env.variable(name));
     let is_dumb = env.variable("TERM").is_none_or(|terminal| terminal == "dumb");
     if named.is_none() && is_dumb {
@@ -65,14 +91,14 @@ fn edit(env: &Env) -> Result<String, Failure> {
         Err(error) => return Err(unusable(format!("the editor {} cannot be started: {error}", editor.display()))),
     }
     let opened = std::fs::File::open(&file.0).map_err(|error| file.failed(&error))?;
-    Ok(without_comments(&read(opened, "the editor")?))
+    Ok((without_comments(&read(opened, "the editor")?), file))
 }
 
 fn without_comments(text: &str) -> String {
     text.lines().filter(|line| !line.starts_with("<!--")).collect::<Vec<_>>().join("\n")
 }
 
-/// A file that only the person can read, gone when dropped.
+/// A file that only the person can read, gone when dropped unless it is kept.
 struct PrivateFile(PathBuf);
 
 impl PrivateFile {
@@ -87,6 +113,12 @@ impl PrivateFile {
             .map_err(|error| unusable(format!("{} cannot be made: {error}", path.display())))
     }
 
+    /// Keeps it, with this text; nothing where that cannot be written.
+    fn keep(mut self, text: &str) -> Option<PathBuf> {
+        std::fs::write(&self.0, text).ok()?;
+        Some(std::mem::take(&mut self.0))
+    }
+
     fn failed(&self, error: &io::Error) -> Failure {
         unusable(format!("{} cannot be used: {error}", self.0.display()))
     }
@@ -94,7 +126,7 @@ impl PrivateFile {
 
 impl Drop for PrivateFile {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may be gone already, or kept.
         let _ = std::fs::remove_file(&self.0);
     }
 }

@@ -35,7 +35,8 @@ impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
         let job = self.job.find(terminal)?;
         let message = brief::take(self.brief.as_deref(), terminal.env())?;
-        let moved = terminal.jobs.resume(&ResumeParams { job_id: job.to_string(), message })?;
+        let resume = |message| terminal.jobs.resume(&ResumeParams { job_id: job.to_string(), message });
+        let moved = message.give(resume)?;
         let JobDetail { summary, worktree, .. } = terminal.jobs.status(&job)?;
         let delegated = Delegated {
             job_id: moved.job_id,

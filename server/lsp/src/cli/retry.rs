@@ -65,6 +65,7 @@ impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
         let access = if self.write { Some(Access::Write) } else { self.read_only.then_some(Access::ReadOnly) };
         let brief = self.brief.as_deref().map(|file| brief::take(Some(file), terminal.env())).transpose()?;
+        let brief = brief.map(|taken| taken.text);
         let params = RetryParams {
             job_id: self.job.find(terminal)?.to_string(),
             brief,

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pactify_core::job::access::Access;
 use pactify_core::job::outcome::Outcome;
+use pactify_core::job::state::SeenState;
 use pactify_core::job::{BaseKind, Isolation};
 use pactify_core::permission::Policy;
 use pactify_core::protocol::words::ending;
-use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, HarnessChoice, JobDetail, JobStatus};
+use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, HarnessChoice, JobDetail, JobStatus, JobSummary};
 use pactify_core::{Failure, JobId};
 
 use super::output::{FAINT, PLAIN, style_of};
@@ -86,23 +87,30 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
-        let params = DelegateParams {
-            brief: BriefSource::Text(brief::take(self.brief.as_deref(), terminal.env())?),
-            harness: self.harness,
+        let brief = brief::take(self.brief.as_deref(), terminal.env())?;
+        let delegate = |brief| {
+            let params = self.params(brief)?;
+            terminal.jobs.delegate(&params, None)
+        };
+        follow(terminal, &brief.give(delegate)?, self.detach, self.json)
+    }
+
+    fn params(&self, brief: String) -> Result<DelegateParams, Failure> {
+        Ok(DelegateParams {
+            brief: BriefSource::Text(brief),
+            harness: self.harness.clone(),
             access: self.read_only.then_some(Access::ReadOnly),
             base: self.base,
             repository: Some(place::repository(self.repo.as_deref())?),
-            model: self.model,
+            model: self.model.clone(),
             with_user_config: self.with_user_config.then_some(true),
             isolation: self.linked.then_some(Isolation::Linked),
             in_place: self.in_place.then_some(true),
-            verify: (self.no_verify || !self.verify.is_empty()).then_some(self.verify),
+            verify: (self.no_verify || !self.verify.is_empty()).then(|| self.verify.clone()),
             permissions: self.permissions,
             timeout_seconds: self.timeout,
             stall_seconds: self.stall,
-        };
-        let delegated = terminal.jobs.delegate(&params, None)?;
-        follow(terminal, &delegated, self.detach, self.json)
+        })
     }
 }
 
@@ -157,14 +165,21 @@ fn why(choice: HarnessChoice) -> &'static str {
     }
 }
 
+/// The commands for a result that nobody has decided about.
+pub(super) fn commands(job: &JobSummary) -> Option<String> {
+    let has_changes = job.changes.is_some_and(|totals| totals.files > 0);
+    let is_open = job.state == SeenState::Finished && job.disposition.is_open();
+    (has_changes && is_open).then(|| format!("  pactify sub diff {0}\n  pactify sub apply {0}", job.id))
+}
+
 fn tell_end(terminal: &Terminal, detail: JobDetail, json: bool) -> u8 {
     let output = &terminal.output;
     output.end_status();
     let ending = ending(&detail);
     output.note_styled(&[(&ending.what, style_of(ending.tone)), ("; ", PLAIN), (&ending.next, PLAIN)]);
     let JobDetail { summary, final_message, .. } = &detail;
-    if summary.changes.is_some_and(|totals| totals.files > 0) && summary.disposition.is_open() {
-        output.note(&format!("  pactify sub diff {0}\n  pactify sub apply {0}", summary.id));
+    if let Some(commands) = commands(summary) {
+        output.note(&commands);
     }
     let code = match (summary.outcome, &detail.error) {
         // Why it failed says more than that it did.

@@ -1,11 +1,12 @@
 //! `pactify sub show`: one job, whole.
 
-use pactify_core::protocol::view::totals_line;
+use pactify_core::protocol::view::{path_of_uri, totals_line};
 use pactify_core::protocol::{ApplyView, JobDetail, JobStatus, Tone, words};
 
 use super::list::age;
 use super::output::{FAINT, PLAIN, STRONG, style_of};
 use super::restore::print_outside;
+use super::run::commands;
 use super::target::JobName;
 use super::{DONE, Ended, Terminal};
 
@@ -48,6 +49,9 @@ fn print(terminal: &Terminal, detail: &JobDetail) {
     let ending = words::ending(detail);
     output.styled(&[(&format!("\n{}", ending.what), style_of(ending.tone))]);
     output.text(&ending.next);
+    if let Some(commands) = commands(job) {
+        output.text(&commands);
+    }
     if !detail.applies.is_empty() {
         output.styled(&[("\nApplies", STRONG)]);
         detail.applies.iter().for_each(|apply| print_apply(terminal, apply));
@@ -94,12 +98,17 @@ fn print_apply(terminal: &Terminal, apply: &ApplyView) {
     terminal.output.styled(&[(&number, STRONG), (&what, PLAIN), (&format!("  {since}{undone}"), FAINT)]);
 }
 
+/// A place as one types it.
+fn place(uri: &str) -> String {
+    path_of_uri(uri).map_or_else(|| uri.to_owned(), |path| path.to_string())
+}
+
 fn fields(detail: &JobDetail, age: &str) -> Vec<(&'static str, String)> {
     let job = &detail.summary;
     let mut fields = vec![("state", words::state(job).to_owned())];
     let mut add = |name, value: Option<String>| fields.extend(value.map(|value| (name, value)));
     add("result", words::disposition(job.disposition).map(str::to_owned));
-    add("created", Some(format!("{} ({age})", job.created_at)));
+    add("created", Some(format!("{:.0} ({age})", job.created_at)));
     add(
         "harness",
         Some(
@@ -115,11 +124,11 @@ fn fields(detail: &JobDetail, age: &str) -> Vec<(&'static str, String)> {
         "settings",
         detail.with_user_config.then(|| format!("your own of {}, as far as its access lets it", job.harness)),
     );
-    add("repository", Some(job.repository.clone()));
+    add("repository", Some(place(&job.repository)));
     add("base", Some(job.base.commit.clone()));
     add("changes", job.changes.map(totals_line));
     add("change set", detail.change_set.clone());
-    add("worktree", detail.worktree.clone());
+    add("worktree", detail.worktree.as_deref().map(place));
     add("session", detail.session.clone());
     add("tokens", job.usage.map(|usage| format!("{} in, {} out", usage.input_tokens, usage.output_tokens)));
     add("activity", job.activity.clone().filter(|_| job.ended_at.is_none()));

@@ -91,7 +91,10 @@ fn only(part: &str, ids: Vec<String>) -> Result<JobId, Failure> {
         [] => Err(Failure::new(
             FailureCode::JobNotFound,
             format!("no job's id begins or ends with {part:?}"),
-            "see the ids with `pactify sub list --all`",
+            match part.contains(['.', '/']) {
+                true => "name the job before the path; `last` is the newest one",
+                false => "see the ids with `pactify sub list --all`",
+            },
         )),
         several => Err(Failure::new(
             FailureCode::InvalidParams,
@@ -113,6 +116,7 @@ mod tests {
         assert_eq!(found("20261130").unwrap().as_str(), "20261130-000000-abcdeg");
         assert_eq!(found("abc").unwrap_err().code, FailureCode::JobNotFound, "neither a beginning nor an end");
         assert_eq!(found("").unwrap_err().code, FailureCode::JobNotFound);
+        assert!(found("src/a.rs").unwrap_err().next.contains("before the path"));
         let failure = found("20261129").unwrap_err();
         assert_eq!(failure.code, FailureCode::InvalidParams);
         assert!(failure.next.contains("20261129-154512-abcdef, 20261129-154513-abcxyz"), "{}", failure.next);

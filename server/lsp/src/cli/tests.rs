@@ -4,7 +4,7 @@ use clap::{CommandFactory as _, Parser as _};
 
 use pactify_core::AbsPath;
 
-use super::{Command, Part, Program, guarded};
+use super::{Command, Part, Program, guarded, with_sub};
 
 fn parse(line: &str) -> Result<Command, clap::Error> {
     match Program::try_parse_from(line.split(' '))?.part {
@@ -83,6 +83,16 @@ fn what_makes_no_sense_is_refused_as_usage() {
         "pactify completions cmd.exe",
     ] {
         assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+    }
+}
+
+#[test]
+fn who_leaves_sub_out_is_told_of_it() {
+    for (line, tip) in
+        [("pactify list", "'sub list'"), ("pactify run codex", "'sub run'"), ("pactify sub aply", "'apply'")]
+    {
+        let told = with_sub(parse(line).unwrap_err()).to_string();
+        assert!(told.contains(&format!("a similar subcommand exists: {tip}")), "{told}");
     }
 }
 
