@@ -3,7 +3,7 @@
 //! A [`Harness`] turns a request into a [`Plan`] (what to write, what to run) and makes a [`Driver`] that turns what
 //! the program says into [`Step`]s. Neither does I/O: the engine executes plans and feeds drivers, and tests replay
 //! recorded streams. Every quirk of a program lives in its own file below this module; adding a harness is one
-//! file, one folder of transcripts and one line in [`registry`]. A person adds one of their own in the configuration
+//! file, one folder of transcripts, one line in [`registry`] and one row of the suite that all of them pass. A person adds one of their own in the configuration
 //! ([`own`]).
 
 mod about;

@@ -3,8 +3,8 @@
 //! What a harness does to a login when it refreshes it differs, and was measured for each: a file written in place
 //! (opencode), a file replaced by rename beside itself (codex), a link replaced by a private file (kimi, if its file were
 //! linked), a directory whose files are replaced (kimi). [`PlannedLink`] says which. [`judge`] tells a login from what is
-//! left of one, [`is_of_account`] one account from another. [`settle`] decides
-//! what becomes of one after a job. Linking, looking and writing back are the engine's work.
+//! left of one, [`is_of_account`] one account from another. [`settle`] decides what becomes of one after a job. Linking,
+//! looking and writing back are the engine's work.
 
 pub mod settle;
 

@@ -174,7 +174,8 @@ impl Jobs {
     /// What became of the job since it was looked at decides: it may have gone on. The caller holds its lock.
     fn refuse_unmeant(&self, job: &JobId, meant: Fate, policy: &Policy) -> Result<(), Failure> {
         let Some(Listed::Job { summary, seen }) = self.store().describe(job)? else {
-            return Err(Failure::new(FailureCode::WrongState, format!("job {job} cannot be read"), LOOK));
+            let next = "see what is wrong with it with `pactify sub doctor`";
+            return Err(Failure::new(FailureCode::WrongState, format!("job {job} cannot be read"), next));
         };
         // How many are newer was decided for all of them at once.
         let policy = Policy { keep_jobs: 0, ..policy.clone() };
@@ -187,8 +188,8 @@ impl Jobs {
                 Err(Failure::new(FailureCode::WrongState, format!("job {job} {}", now.why()), LOOK))
             }
             _ => {
-                let message = format!("job {job} has a result that nobody decided about: it stays");
-                Err(Failure::new(FailureCode::WrongState, message, LOOK))
+                let message = format!("job {job} changed since it was looked at: it stays");
+                Err(Failure::new(FailureCode::WrongState, message, "prune again"))
             }
         }
     }

@@ -3,8 +3,9 @@
 //! tower-lsp carries a result as a [`Value`], and makes one of whatever a handler returns: for a result that comes as a
 //! Rust type, that is a tree of small allocations which is built, copied, written and dropped. So a handler may call
 //! [`stand_in`] (or, with a text that is there already, [`stand_in_for`]): its result is written once and waits beside
-//! the request, tower-lsp carries a value that stands for it, and the dispatcher puts the text into the answer. Whether there is a result at all is still the service's to say:
-//! the text of a request that it refused or that was cancelled is dropped.
+//! the request, tower-lsp carries a value that stands for it, and the dispatcher puts the text into the answer. Whether
+//! there is a result at all is still the service's to say: the text of a request that it refused or that was cancelled
+//! is dropped.
 
 use std::cell::Cell;
 use std::ops::Deref;
