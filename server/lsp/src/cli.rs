@@ -159,7 +159,7 @@ fn with_sub(mut error: clap::Error) -> clap::Error {
         Some(ContextValue::String(typed)) => typed.clone(),
         _ => return error,
     };
-    if Command::augment_subcommands(clap::Command::new("sub")).find_subcommand(&typed).is_some() {
+    if Command::has_subcommand(&typed) {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![format!("sub {typed}")]));
     }
     error

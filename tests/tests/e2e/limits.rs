@@ -144,7 +144,7 @@ fn a_job_that_waits_for_its_turn_says_why() -> Result<()> {
     let second = editor.delegate(&brief(&json!([write("b.txt", "b\n")])), &json!({}))?;
     let status = editor.status(&second)?;
     assert_eq!(status["state"], "queued", "{status:#}");
-    let why = "waits for its turn: 1 jobs run at once ([limits] running-jobs)";
+    let why = "waits for its turn: 1 job runs at once ([limits] running-jobs)";
     assert_eq!(status["activity"], why);
     let listed = editor.run("status", &json!({}))?;
     assert!(listed.to_string().contains(why), "{listed:#}");

@@ -73,10 +73,10 @@ fn a_provider_in_trouble_is_named_and_so_is_the_way_out() -> Result<()> {
             "html",
             json!({"raw": "<html><body>Log in to the network</body></html>", "content_type": "text/html"}),
             "providerUnreachable",
-            "base_url",
+            "provider's address",
         ),
         case("truncated", json!({"truncate": true}), "providerUnreachable", "broke off"),
-        case("dropped", json!({"drop": true}), "providerUnreachable", "base_url"),
+        case("dropped", json!({"drop": true}), "providerUnreachable", "provider's address"),
         case("silent stream", json!({"hang_stream": 60}), "providerUnreachable", "broke off"),
     ])
 }

@@ -45,78 +45,8 @@ impl Row for Acp {
         let repository = sandbox.repository("one")?;
         repository.fill()?;
         let mut editor = Editor::open(&sandbox, repository.path())?;
-        let write = json!({"write": {"path": "a.txt", "content": "a\n"}});
-        let ask = |then: Value| json!({"acp": {"ask": {"title": "write", "then": then}}});
-        let stop = |reason: &str| json!({"acp": {"stop": reason}});
-        let chunk =
-            |text: &str| json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
-        let again: Vec<Value> = (0..20)
-            .map(|n| {
-                json!({"acp": {"update": {"sessionUpdate": "agent_message_chunk", "messageId": n.to_string(),
-                "content": {"type": "text", "text": "partial answer"}}}})
-            })
-            .collect();
         let mut lies = Vec::new();
-        let smaller = json!({"sessionUpdate": "config_option_update", "configOptions": [{"id": "model",
-            "category": "model", "currentValue": "scripted-model", "options": [{"value": "scripted-model"}]}]});
-        for (told, more, steps) in [
-            ("`end_turn` without a word (kimi after 429, 500 or a refused connection)", json!({}), json!([])),
-            ("`end_turn` after work, without a closing word", json!({}), json!([{"say": "I'll write."}, write])),
-            ("“done” where nothing was changed", json!({}), json!([{"say": "All done, the file is written."}])),
-            (
-                "“done” after every permission was refused",
-                json!({}),
-                json!([
-                    {"acp": {"ask": {"title": "write", "options": [{"id": "no", "kind": "reject_once"}]}}},
-                    {"say": "Done."},
-                ]),
-            ),
-            (
-                "“nothing was changed” in a read-only job that wrote",
-                json!({"access": "readOnly"}),
-                json!([ask(json!([])), write, {"say": "I changed nothing."}]),
-            ),
-            (
-                "“done” after a part of it was refused",
-                json!({}),
-                json!([
-                    ask(json!([write])),
-                    {"acp": {"ask": {"title": "push", "options": [{"id": "no", "kind": "reject_once"}]}}},
-                    {"say": "All done."},
-                ]),
-            ),
-            (
-                "“done” after a write through pactify that was refused",
-                json!({}),
-                json!([write, {"acp": {"writeFile": ["../b.txt", "b\n"]}}, {"say": "All done."}]),
-            ),
-            ("`max_tokens`", json!({}), json!([write, {"say": "And so"}, stop("max_tokens")])),
-            ("`refusal`", json!({}), json!([write, {"say": "No."}, stop("refusal")])),
-            ("`cancelled`, and nobody had cancelled", json!({}), json!([write, {"say": "Done."}, stop("cancelled")])),
-            ("a reason to stop that nobody knows", json!({}), json!([write, {"say": "Done."}, stop("finished_early")])),
-            ("exit code 0 before its answer", json!({}), json!([write, {"say": "Done."}, {"exit": 0}])),
-            (
-                "the answer to a request that nobody made",
-                json!({}),
-                json!([write, {"say": "Done."}, {"emit": "{\"id\":99,\"result\":{\"stopReason\":\"end_turn\"}}"}, {"exit": 0}]),
-            ),
-            (
-                "the words of another session",
-                json!({}),
-                json!([write, {"acp": {"updateOf": ["another", chunk("Done.")]}}]),
-            ),
-            ("the same words over and over (opencode when an answer breaks off)", json!({}), again.into()),
-            (
-                "the offer of other models than the one that was asked for",
-                json!({"model": "big-model"}),
-                json!([write, {"say": "Done."}]),
-            ),
-            (
-                "“done” by a smaller model than the one that it had taken",
-                json!({"model": "other-model"}),
-                json!([{"acp": {"update": smaller}}, write, {"say": "Done."}]),
-            ),
-        ] {
+        for (told, more, steps) in told() {
             let mut argument = json!({"harness": "scripted"});
             if let (Some(argument), Some(more)) = (argument.as_object_mut(), more.as_object()) {
                 argument.extend(more.clone());
@@ -127,6 +57,76 @@ impl Row for Acp {
         lies.push(replaced(&mut editor, &sandbox)?);
         Ok(lies)
     }
+}
+
+/// What it says, what is asked of it beside, and what it does.
+fn told() -> Vec<(&'static str, Value, Value)> {
+    let write = json!({"write": {"path": "a.txt", "content": "a\n"}});
+    let ask = |then: Value| json!({"acp": {"ask": {"title": "write", "then": then}}});
+    let stop = |reason: &str| json!({"acp": {"stop": reason}});
+    let chunk = |text: &str| json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
+    let again: Vec<Value> = (0..20)
+        .map(|n| {
+            json!({"acp": {"update": {"sessionUpdate": "agent_message_chunk", "messageId": n.to_string(),
+            "content": {"type": "text", "text": "partial answer"}}}})
+        })
+        .collect();
+    let smaller = json!({"sessionUpdate": "config_option_update", "configOptions": [{"id": "model",
+        "category": "model", "currentValue": "scripted-model", "options": [{"value": "scripted-model"}]}]});
+    vec![
+        ("`end_turn` without a word (kimi after 429, 500 or a refused connection)", json!({}), json!([])),
+        ("`end_turn` after work, without a closing word", json!({}), json!([{"say": "I'll write."}, write])),
+        ("“done” where nothing was changed", json!({}), json!([{"say": "All done, the file is written."}])),
+        (
+            "“done” after every permission was refused",
+            json!({}),
+            json!([
+                {"acp": {"ask": {"title": "write", "options": [{"id": "no", "kind": "reject_once"}]}}},
+                {"say": "Done."},
+            ]),
+        ),
+        (
+            "“nothing was changed” in a read-only job that wrote",
+            json!({"access": "readOnly"}),
+            json!([ask(json!([])), write, {"say": "I changed nothing."}]),
+        ),
+        (
+            "“done” after a part of it was refused",
+            json!({}),
+            json!([
+                ask(json!([write])),
+                {"acp": {"ask": {"title": "push", "options": [{"id": "no", "kind": "reject_once"}]}}},
+                {"say": "All done."},
+            ]),
+        ),
+        (
+            "“done” after a write through pactify that was refused",
+            json!({}),
+            json!([write, {"acp": {"writeFile": ["../b.txt", "b\n"]}}, {"say": "All done."}]),
+        ),
+        ("`max_tokens`", json!({}), json!([write, {"say": "And so"}, stop("max_tokens")])),
+        ("`refusal`", json!({}), json!([write, {"say": "No."}, stop("refusal")])),
+        ("`cancelled`, and nobody had cancelled", json!({}), json!([write, {"say": "Done."}, stop("cancelled")])),
+        ("a reason to stop that nobody knows", json!({}), json!([write, {"say": "Done."}, stop("finished_early")])),
+        ("exit code 0 before its answer", json!({}), json!([write, {"say": "Done."}, {"exit": 0}])),
+        (
+            "the answer to a request that nobody made",
+            json!({}),
+            json!([write, {"say": "Done."}, {"emit": "{\"id\":99,\"result\":{\"stopReason\":\"end_turn\"}}"}, {"exit": 0}]),
+        ),
+        ("the words of another session", json!({}), json!([write, {"acp": {"updateOf": ["another", chunk("Done.")]}}])),
+        ("the same words over and over (opencode when an answer breaks off)", json!({}), again.into()),
+        (
+            "the offer of other models than the one that was asked for",
+            json!({"model": "big-model"}),
+            json!([write, {"say": "Done."}]),
+        ),
+        (
+            "“done” by a smaller model than the one that it had taken",
+            json!({"model": "other-model"}),
+            json!([{"acp": {"update": smaller}}, write, {"say": "Done."}]),
+        ),
+    ]
 }
 
 /// A session that is gone when the job wants to go on with it.
