@@ -102,7 +102,7 @@ fn in_toml(value: &serde_json::Value) -> Option<toml::Value> {
 
 fn collect(key: &str, value: &toml::Value, found: &mut Vec<String>) {
     match value {
-        toml::Value::String(text) if names_a_secret(key) => {
+        toml::Value::String(text) if may_name_a_secret(key) => {
             found.push(text.clone());
             // A header's value names its scheme first.
             found.extend(text.split_once(' ').map(|(_, credentials)| credentials.to_owned()));
@@ -124,12 +124,21 @@ fn collect(key: &str, value: &toml::Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a setting of this name holds a secret, and not the name of a variable that does.
-fn names_a_secret(key: &str) -> bool {
+/// Whether a setting of this name holds what one logs in with, and not the name of a variable that does: surely enough to
+/// refuse it.
+pub(crate) fn names_a_secret(key: &str) -> bool {
     let key = plain(key);
-    let secret = ["token", "secret", "password", "passphrase", "apikey", "accesskey", "authorization", "credential"];
-    let variable = key.starts_with("env") || key.ends_with("envvar") || key.ends_with("env");
-    !variable && (key == "key" || secret.iter().any(|word| key.contains(word)))
+    let endings = ["key", "token", "secret", "password", "passphrase", "authorization", "credential", "credentials"];
+    // codex's name for a variable.
+    key != "envkey" && endings.iter().any(|end| key.ends_with(end))
+}
+
+/// Whether it may, so that what it holds is better not shown.
+fn may_name_a_secret(key: &str) -> bool {
+    let words = ["token", "secret", "password", "passphrase", "apikey", "accesskey", "authorization", "credential"];
+    let plain = plain(key);
+    let variable = plain.starts_with("env") || plain.ends_with("envvar") || plain.ends_with("env");
+    !variable && (names_a_secret(key) || words.iter().any(|word| plain.contains(word)))
 }
 
 fn plain(key: &str) -> String {

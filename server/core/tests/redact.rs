@@ -105,6 +105,7 @@ fn secrets_in_settings_are_found_by_their_names() {
         query_params = { "api-key" = "canary-four-4", "api-version" = "2026-01" }
         [provider.x.options]
         apiKey = "canary-five-5"
+        signing_key = "canary-eight-8"
         [providers.gateway]
         custom_headers = { X-Team = "canary-seven-7" }
         [mcp.server.env]
@@ -116,6 +117,7 @@ fn secrets_in_settings_are_found_by_their_names() {
         found,
         [
             "Bearer canary-two-2",
+            "canary-eight-8",
             "canary-five-5",
             "canary-four-4",
             "canary-one-1",

@@ -7,6 +7,7 @@
 use toml::{Table, Value};
 
 use crate::job::access::Access;
+use crate::redact::names_a_secret;
 use crate::{Failure, FailureCode};
 
 /// What one harness's settings are held against.
@@ -183,12 +184,4 @@ fn leads_to_a_secret(path: &[&str]) -> bool {
     let Some(name) = path.last() else { return false };
     let is_header = path.iter().any(|part| part.to_ascii_lowercase().ends_with("headers"));
     names_a_secret(name) || is_header && !PLAIN_HEADERS.iter().any(|plain| plain.eq_ignore_ascii_case(name))
-}
-
-/// Whether what stands under this name is what one logs in with, and not the name of a variable that is.
-fn names_a_secret(key: &str) -> bool {
-    let key: String = key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-    let endings = ["key", "token", "secret", "password", "passphrase", "authorization"];
-    // codex's name for a variable.
-    key != "envkey" && endings.iter().any(|end| key.ends_with(end))
 }
