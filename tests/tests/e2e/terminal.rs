@@ -197,6 +197,10 @@ fn a_shell_offers_the_jobs_of_the_checkout_and_the_agents_and_touches_nothing() 
     assert!(all.contains(&here) && all.contains(&elsewhere), "{all:?}");
     assert_eq!(offered(repository.path(), &["sub", "retry", "last", "--harness", "k"])?, ["kimi"]);
     assert_eq!(offered(repository.path(), &["sub", "run", "--base", ""])?, ["head", "working-tree"]);
+    repository.write("b$(touch run-by-the-shell).md", "x\n")?;
+    for words in [["sub", "run", "--brief", "b"], ["sub", "run", "--repo", ""], ["sub", "list", "--repo", ""]] {
+        assert_eq!(offered(repository.path(), &words)?.concat(), "", "{words:?}: a name that a shell would run");
+    }
     assert!(listing(&sandbox.pactify_home())? == before, "something was written");
     Ok(())
 }

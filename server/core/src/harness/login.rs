@@ -87,7 +87,7 @@ pub fn for_want_of_login(failure: Failure, name: &str, command: Option<&str>) ->
         C::HarnessFailed | C::NoResult | C::ProviderRefused | C::ProviderUnreachable => Failure::new(
             C::LoginRequired,
             format!("no login of {name} was found: {}", failure.message),
-            format!("{}; then retry the job", step(name, command)),
+            format!("{}; then retry the job. If it needs none: {}", step(name, command), failure.next),
         ),
         _ => failure,
     }

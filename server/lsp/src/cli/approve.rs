@@ -6,7 +6,7 @@ use pactify_core::job::setup::{ApprovalKind, Decision, FILE};
 use pactify_core::protocol::ApproveParams;
 use pactify_core::{Failure, FailureCode};
 
-use super::{DONE, Ended, Terminal, brief, place};
+use super::{DONE, Ended, Terminal, brief, candidates, place};
 
 /// Allow, or refuse, commands that a repository or a brief wants to run
 #[derive(Debug, clap::Args)]
@@ -20,10 +20,10 @@ Examples:
   pactify sub approve --brief task.md")]
 pub(super) struct Args {
     /// A directory in the repository [default: the current one]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = candidates::LEFT_TO_THE_SHELL)]
     repo: Option<PathBuf>,
     /// Decide about the verification that this brief proposes in its front matter, instead
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = candidates::LEFT_TO_THE_SHELL)]
     brief: Option<PathBuf>,
     /// Run jobs without it
     #[arg(long)]

@@ -35,8 +35,21 @@ pub(super) fn take(file: Option<&Path>, env: &Env) -> Result<Taken, Failure> {
             text
         }
     };
-    let text = Brief::new(text).map(String::from).map_err(|error| unusable(error.to_string()))?;
-    Ok(Taken { text, written })
+    match Brief::new(text.clone()) {
+        Ok(brief) => Ok(Taken { text: brief.into(), written }),
+        Err(error) => {
+            let written = written.filter(|_| !text.trim().is_empty());
+            Err(kept(written, Some(&text), unusable(error.to_string())))
+        }
+    }
+}
+
+/// The failure of what was written for, which stays, and is named.
+fn kept(written: Option<PrivateFile>, text: Option<&str>, mut failure: Failure) -> Failure {
+    if let Some(file) = written.map(|file| file.keep(text)) {
+        failure.next = format!("{}; what you wrote is in {}, for `--brief`", failure.next, file.display());
+    }
+    failure
 }
 
 /// A brief that was taken.
@@ -50,12 +63,7 @@ impl Taken {
     /// Gives the brief to whoever makes something of it. Where that is refused, what was written for it stays, and is named.
     pub(super) fn give<T>(self, to: impl FnOnce(String) -> Result<T, Failure>) -> Result<T, Failure> {
         let Self { text, written } = self;
-        to(text.clone()).map_err(|mut failure| {
-            if let Some(file) = written.and_then(|file| file.keep(&text)) {
-                failure.next = format!("{}; what you wrote is in {}, for `--brief`", failure.next, file.display());
-            }
-            failure
-        })
+        to(text.clone()).map_err(|failure| kept(written, Some(&text), failure))
     }
 }
 
@@ -87,11 +95,18 @@ fn edit(env: &Env) -> Result<(String, PrivateFile), Failure> {
                 format!("there is no brief: VISUAL and EDITOR name no editor, and there is no {DEFAULT_EDITOR}");
             return Err(unusable(message));
         }
-        Ok(status) => return Err(unusable(format!("the editor {} ended with {status}", editor.display()))),
+        Ok(status) => {
+            let failure = unusable(format!("the editor {} ended with {status}", editor.display()));
+            let is_written = std::fs::read(&file.0).is_ok_and(|text| text != TEMPLATE.as_bytes());
+            return Err(kept(is_written.then_some(file), None, failure));
+        }
         Err(error) => return Err(unusable(format!("the editor {} cannot be started: {error}", editor.display()))),
     }
     let opened = std::fs::File::open(&file.0).map_err(|error| file.failed(&error))?;
-    Ok((without_comments(&read(opened, "the editor")?), file))
+    match read(opened, "the editor") {
+        Ok(text) => Ok((without_comments(&text), file)),
+        Err(failure) => Err(kept(Some(file), None, failure)),
+    }
 }
 
 fn without_comments(text: &str) -> String {
@@ -113,10 +128,16 @@ impl PrivateFile {
             .map_err(|error| unusable(format!("{} cannot be made: {error}", path.display())))
     }
 
-    /// Keeps it, with this text; nothing where that cannot be written.
-    fn keep(mut self, text: &str) -> Option<PathBuf> {
-        std::fs::write(&self.0, text).ok()?;
-        Some(std::mem::take(&mut self.0))
+    /// Keeps it, with this text if there is one and it can be written, else as the editor left it.
+    fn keep(mut self, text: Option<&str>) -> PathBuf {
+        let path = std::mem::take(&mut self.0);
+        if let Some(text) = text {
+            let fresh = path.with_extension("new");
+            if std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, &path)).is_err() {
+                let _ = std::fs::remove_file(&fresh);
+            }
+        }
+        path
     }
 
     fn failed(&self, error: &io::Error) -> Failure {

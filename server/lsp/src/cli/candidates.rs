@@ -3,12 +3,17 @@
 
 use std::ffi::OsStr;
 
+use clap::ValueHint;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 use pactify_core::protocol::view::path_of_uri;
 use pactify_core::protocol::{JobSummary, StatusParams, words};
 use pactify_core::{JobId, display};
 use pactify_engine::env::Env;
 use pactify_engine::jobs::{Jobs, harness_names};
+
+/// Of files and directories nothing is offered, so that the shell completes them as it does: bash takes what is offered for
+/// words of a command, unquoted, and a job may have named a file so that one runs.
+pub(super) const LEFT_TO_THE_SHELL: ValueHint = ValueHint::Other;
 
 /// How many jobs are looked at, the newest first.
 const JOBS: u32 = 100;

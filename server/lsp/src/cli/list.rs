@@ -8,7 +8,7 @@ use pactify_core::protocol::view::totals_line;
 use pactify_core::protocol::{JobList, StatusParams, words};
 
 use super::output::{BAD, FAINT, GOOD, PLAIN, STRONG};
-use super::{DONE, Ended, Terminal, place};
+use super::{DONE, Ended, Terminal, candidates, place};
 
 /// List jobs, newest first
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "repo")]
     everywhere: bool,
     /// A directory in the repository [default: the current one]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = candidates::LEFT_TO_THE_SHELL)]
     repo: Option<PathBuf>,
     /// At most this many
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pactify_core::protocol::{Delegated, HarnessChoice, JobDetail, ResumeParams};
 
 use super::target::JobName;
-use super::{Ended, Terminal, brief, run};
+use super::{Ended, Terminal, brief, candidates, run};
 
 /// Go on with a finished job: the same session and tree, another message
 #[derive(Debug, clap::Args)]
@@ -21,7 +21,7 @@ pub(super) struct Args {
     #[arg(add = super::candidates::jobs())]
     job: JobName,
     /// The file with the message; - is standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = candidates::LEFT_TO_THE_SHELL)]
     brief: Option<PathBuf>,
     /// Print the job's id and leave it running
     #[arg(long)]

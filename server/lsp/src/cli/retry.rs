@@ -8,7 +8,7 @@ use pactify_core::permission::Policy;
 use pactify_core::protocol::RetryParams;
 
 use super::target::JobName;
-use super::{Ended, Terminal, brief, run};
+use super::{Ended, Terminal, brief, candidates, run};
 
 /// Run a job again, as a new job from what your repository holds now; what you don't say is as the job had it
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "WHO", value_parser = run::policy())]
     permissions: Option<Policy>,
     /// A file with another brief; - is standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = candidates::LEFT_TO_THE_SHELL)]
     brief: Option<PathBuf>,
     /// Print the new job's id and leave it running
     #[arg(long)]

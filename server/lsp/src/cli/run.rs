@@ -14,7 +14,7 @@ use pactify_core::{Failure, JobId};
 
 use super::output::{FAINT, PLAIN, style_of};
 use super::watch::{Watched, watch};
-use super::{DONE, Ended, Terminal, brief, duration, place};
+use super::{DONE, Ended, Terminal, brief, candidates, duration, place};
 
 /// Run a job: an agent works on your brief in a tree of its own
 #[derive(Debug, clap::Args)]
@@ -72,10 +72,10 @@ pub(super) struct Args {
     #[arg(long, hide = true)]
     worktree: bool,
     /// A directory in the repository to work on [default: the current one]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = candidates::LEFT_TO_THE_SHELL)]
     repo: Option<PathBuf>,
     /// The file with the brief; - is standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = candidates::LEFT_TO_THE_SHELL)]
     brief: Option<PathBuf>,
     /// Print the new job's id and leave it running
     #[arg(long)]

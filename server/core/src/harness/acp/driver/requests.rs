@@ -134,7 +134,11 @@ impl Requests {
             "fs/read_text_file" | WRITE if !dialect.offers_files() => {
                 refuse(Refusal::MethodNotFound, "files were not offered")
             }
-            "fs/read_text_file" | WRITE if is_foreign => refuse(Refusal::InvalidParams, "no such session"),
+            "fs/read_text_file" if is_foreign => refuse(Refusal::InvalidParams, "no such session"),
+            WRITE if is_foreign => {
+                self.undone.refused(text(params, "path"), "for another session");
+                refuse(Refusal::InvalidParams, "no such session")
+            }
             "fs/read_text_file" => self.read(id, params),
             WRITE => self.write(notices, id, params),
             other => {

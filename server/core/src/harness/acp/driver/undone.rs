@@ -1,5 +1,5 @@
-//! Writes that the agent asked of us, was refused, and did not make afterwards: whatever it says at the end, its work is
-//! not what it meant it to be.
+//! Writes that the agent asked of us, was refused, and did not make through us afterwards: whatever it says at the end, its
+//! work may not be what it meant it to be. What it wrote with tools of its own is not seen here.
 
 use std::collections::BTreeMap;
 
@@ -37,6 +37,6 @@ impl Undone {
         let (path, why) = self.writes.first_key_value()?;
         let more = self.writes.len() as u64 - 1 + u64::from(self.more);
         let more = if more == 0 { String::new() } else { format!(", and {more} more") };
-        Some(one_line(&format!("its write of {path} was refused ({why}){more}, and not made later")))
+        Some(one_line(&format!("its write of {path} was refused ({why}){more}, and not made through pactify later")))
     }
 }
