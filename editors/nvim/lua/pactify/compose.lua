@@ -97,13 +97,13 @@ local function hint(buffer, last)
 end
 
 local function keep(buffer)
-  local text = open[buffer]
-  if not text.header or text.tick == vim.api.nvim_buf_get_changedtick(buffer) then return end
+  if open[buffer].send ~= delegate or open[buffer].tick == vim.api.nvim_buf_get_changedtick(buffer) then return end
   drafted = buffer
   vim.fn.mkdir(vim.fs.dirname(draft), 'p')
-  local file = assert(vim.uv.fs_open(draft, 'w', tonumber('600', 8)))
-  vim.uv.fs_write(file, table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\n'))
-  vim.uv.fs_close(file)
+  local fresh = ('%s.%d'):format(draft, vim.uv.os_getpid())
+  local file = assert(vim.uv.fs_open(fresh, 'w', tonumber('600', 8)))
+  assert(vim.uv.fs_write(file, table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\n')))
+  assert(vim.uv.fs_close(file) and vim.uv.fs_rename(fresh, draft))
 end
 
 --- Another brief may still be open.
