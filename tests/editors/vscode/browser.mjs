@@ -98,7 +98,8 @@ export async function withVsCode({ workspace, extensions, settings, machine, pay
     if (payload) query.set("payload", JSON.stringify(payload(port)));
     await use(page, `http://127.0.0.1:${port}/?${query}`);
   } catch (error) {
-    const picture = await shoot(page, "failure").catch(() => "there is no picture");
+    const run = path.basename(process.argv[1], ".mjs");
+    const picture = await shoot(page, `failure-of-${run}`).catch(() => "there is no picture");
     console.error(`${error.message}\npicture: ${picture}\nlog: ${path.join(root, "code-server.log")}`);
     process.exitCode = 1;
   } finally {
