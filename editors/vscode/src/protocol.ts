@@ -495,6 +495,8 @@ export interface FileChange {
   tier?: Tier;
   /** Why it can never be applied, if so. */
   refused?: string;
+  /** Whether all of it was applied before. */
+  accepted?: boolean;
   /**
    * The path that this one was before, when both together look like a rename. They are two changes, and are chosen one
    * by one.

@@ -72,8 +72,7 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
   }
 
   check(node: Node, isChecked: boolean): void {
-    if (!("file" in node)) return;
-    this.results.choose(node.job, node.file, node.part, node.siblings ?? [], isChecked);
+    if ("file" in node) this.results.choose(node.job, node.file, node.part, node.siblings ?? [], isChecked);
   }
 
   showMore(job: JobSummary): void {
@@ -169,6 +168,7 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
       file.refused === undefined ? "" : `can't be applied: ${file.refused}`,
       file.renamedFrom === undefined ? "" : `was ${file.renamedFrom.path}`,
       chosen === "all" || chosen.size === 0 ? "" : `${chosen.size} chosen`,
+      file.accepted === true ? "applied" : "",
       this.results.isReviewed(changeSet, file) ? "✓ reviewed" : "",
     ].filter((remark) => remark !== "");
     const query = file.tier === "sensitive" ? file.tier : file.kind;

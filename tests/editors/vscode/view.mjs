@@ -110,6 +110,7 @@ await withVsCode({
       await dialog("Apply 2 files").locator(".monaco-button", { hasText: /^Apply Selected$/ }).click();
       await toast("applied 2 files").waitFor();
       await row("· applied").waitFor();
+      await row(/^other.txt *applied/).waitFor();
       check(read("numbers.txt") === numbers({ 3: "three" }), "not the part that was checked");
       check(read("other.txt") === "other\n" && read(".vscode/tasks.json") === undefined, "not what was checked");
     });

@@ -304,6 +304,7 @@ local M = {}
 ---@field binary boolean Whether either side is not text.
 ---@field tier? pactify.Tier Why it deserves a second look.
 ---@field refused? string Why it can never be applied, if so.
+---@field accepted? boolean Whether all of it was applied before.
 ---@field renamedFrom? pactify.PathName The path that this one was before, when both together look like a rename. They are two changes, and are chosen one by one.
 ---@field renamedTo? pactify.PathName The path that this one is now, likewise.
 ---@field similarity? integer With a rename: how much of the content stayed, in percent.

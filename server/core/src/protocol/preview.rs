@@ -85,6 +85,9 @@ wire! {
         /// Why it can never be applied, if so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub refused: Option<String>,
+        /// Whether all of it was applied before.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub accepted: bool,
         /// The path that this one was before, when both together look like a rename. They are two changes, and are
         /// chosen one by one.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -299,7 +299,15 @@ fn a_preview_names_the_parts_and_what_was_taken_of_them() {
         json!({ "id": MIDDLE, "accepted": true, "oldStart": 5, "oldLines": ["5"], "newStart": 5, "newLines": ["fünf"] })
     );
     assert_eq!(files[1]["groups"], json!([{ "id": "whole", "accepted": false }]));
+    let accepted = |format| {
+        let files = preview(&landed, json!({ "format": format }))["files"].clone();
+        [0, 1].map(|file| files[file]["accepted"] == true)
+    };
+    assert_eq!(accepted("summary"), [false, false]);
+    apply(&landed, json!({ "select": [{ "path": "b.txt" }] })).unwrap();
+    assert_eq!(accepted("summary"), [false, true]);
     apply(&landed, json!({})).unwrap();
+    assert_eq!((accepted("summary"), accepted("hunks")), ([true, true], [true, true]));
     let files = preview(&landed, json!({}))["files"].clone();
     assert_eq!(files[0]["groups"][0]["accepted"], true);
     assert_eq!(files[1]["groups"], json!([{ "id": "whole", "accepted": true }]));

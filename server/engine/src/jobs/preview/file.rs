@@ -38,6 +38,7 @@ pub(super) fn change(change: &Change, offer: &Offer<'_>, format: PreviewFormat) 
         binary,
         tier: tier(&change.path),
         refused: refused(change),
+        accepted: offer.had(change) == change.new,
         renamed_from: None,
         renamed_to: None,
         similarity: None,
@@ -87,8 +88,7 @@ fn add_hunks(change: &Change, offer: &Offer<'_>, sides: &Sides, file: &mut FileC
             file.hunks = Some(hunks.collect());
         }
         Err(why) => {
-            let accepted = offer.had(change) == change.new;
-            file.groups = Some(vec![GroupView { id: GroupId::Whole, accepted }]);
+            file.groups = Some(vec![GroupView { id: GroupId::Whole, accepted: file.accepted }]);
             file.truncated |= why == Undivided::TooManyLines;
             if let Some((old, new)) = sides.texts(change) {
                 let (hunks, cut) = undivided(old, new);
