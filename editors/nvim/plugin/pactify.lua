@@ -14,7 +14,8 @@ vim.api.nvim_create_user_command('Pactify', function(call) require('pactify').ru
 local names = 'delegate fix jobs preview accept reject comment apply apply-selected undo answer cancel resume retry discard '
   .. 'log worktree export doctor restart'
 for name in names:gmatch('%S+') do
-  vim.keymap.set('n', ('<Plug>(pactify-%s)'):format(name), ('<Cmd>Pactify %s<CR>'):format(name))
+  local run = ('<Cmd>Pactify %s<CR>'):format(name)
+  vim.keymap.set('n', ('<Plug>(pactify-%s)'):format(name), run, { desc = 'pactify: ' .. name })
 end
 vim.keymap.set('x', '<Plug>(pactify-delegate)', ':Pactify delegate<CR>')
 vim.keymap.set('x', '<Plug>(pactify-comment)', ':Pactify comment<CR>')

@@ -66,6 +66,11 @@ fn a_brief_is_written_in_a_buffer_that_nothing_sends_by_accident() -> Result<()>
 }
 
 #[test]
+fn briefs_and_lists_are_of_the_repository_that_they_were_asked_for_in() -> Result<()> {
+    with_the_scripted_agent("elsewhere.lua")
+}
+
+#[test]
 fn a_brief_that_was_not_sent_outlives_its_neovim() -> Result<()> {
     with_the_scripted_agent("draft.lua")
 }

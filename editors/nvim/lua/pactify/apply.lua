@@ -138,14 +138,10 @@ end
 
 --- Takes the job's newest apply back.
 function M.undo(job)
-  local root = vim.uri_to_fname(job.repository)
   client.request(request.undo, { jobId = job.id }, function(undone)
     ui.say(('undone, %d file(s) are as before'):format(#undone.restored))
-    buffers.reload(root)
+    buffers.reload(vim.uri_to_fname(job.repository))
     preview.refresh(job.id)
-  end, function(data)
-    client.tell(data, root)
-    return true
   end)
 end
 

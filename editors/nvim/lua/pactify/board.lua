@@ -36,7 +36,6 @@ local function cell(text, width)
   return text .. (' '):rep(width - vim.fn.strdisplaywidth(text))
 end
 
---- What a fold holds below its first line.
 local function details(job)
   local lines = {}
   local function add(name, value)
@@ -53,7 +52,6 @@ local function details(job)
   return lines
 end
 
---- Lines, the job of each, and the first line of each job.
 local function render(list, width)
   local lines, job_at, heads = {}, {}, {}
   local title = math.max(math.floor((width - 38) / 2), 16)
@@ -150,36 +148,39 @@ function M.job_here()
 end
 
 local function map_keys(buffer)
-  local function map(key, act) vim.keymap.set('n', key, act, { buffer = buffer, nowait = true }) end
+  local function map(key, what, act)
+    vim.keymap.set('n', key, act, { buffer = buffer, nowait = true, desc = 'pactify: ' .. what })
+  end
   for _, action in ipairs(jobs.actions) do
-    map(action.key, function()
+    map(action.key, action.name, function()
       local job = board.job_at[vim.api.nvim_win_get_cursor(0)[1]]
       if job and action.fits(job) then return action.run(job, '') end
       if job then ui.say(('this job is %s: there is nothing to %s'):format(jobs.standing(job), action.name)) end
     end)
   end
-  map('<CR>', 'za')
-  map('d', '<Cmd>Pactify delegate<CR>')
-  map('g?', function() ui.help('pactify-jobs') end)
-  map('q', '<Cmd>close<CR>')
-  map('=', function()
+  map('<CR>', 'fold', 'za')
+  map('d', 'delegate', '<Cmd>Pactify delegate<CR>')
+  map('g?', 'help', function() ui.help('pactify-jobs') end)
+  map('q', 'close', '<Cmd>close<CR>')
+  map('=', 'all jobs, or the open ones', function()
     board.all = not board.all
     look()
   end)
 end
 
---- Opens the list, or goes to it.
 function M.open(all)
-  local window = board and vim.fn.win_findbuf(board.buffer)[1]
+  local repository = client.repository()
+  local window = board and board.repository == repository and vim.fn.win_findbuf(board.buffer)[1]
   if window then
     board.all = board.all or all
     vim.api.nvim_set_current_win(window)
     return look()
   end
-  local repository = client.repository()
   if not repository then
     return ui.complain('there is no git repository here; open a file in one, or change the working folder')
   end
+  -- The list of another repository makes room.
+  if board then vim.api.nvim_buf_delete(board.buffer, { force = true }) end
   local buffer = ui.scratch('pactify://jobs', { 'Looking …' })
   board = { buffer = buffer, repository = repository, all = all, lines = {}, job_at = {}, heads = {} }
   vim.api.nvim_create_autocmd('BufWipeout', { buffer = buffer, callback = function() board = nil end })

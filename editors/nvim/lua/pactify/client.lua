@@ -22,8 +22,11 @@ local function changed(_, params, context)
   end
 end
 
---- Says how a job ended, above all. Error is 1 in the protocol and 4 in Neovim.
-local function show_message(_, params) ui.say(params.message, 5 - params.type) end
+--- Says how a job ended, above all. Error is 1 in the protocol and 4 in Neovim; it is told whole, with what to do.
+local function show_message(_, params)
+  if params.type == 1 then return ui.complain(params.message) end
+  ui.say(params.message, 5 - params.type)
+end
 
 --- A question of a job's must not land in what the person is typing: it is announced, and answered when they want to.
 local function show_question(_, params)
@@ -65,7 +68,6 @@ function M.server()
   }
 end
 
---- Whether there is a server to start.
 function M.is_installed() return vim.fn.executable(require('pactify.config').get().cmd[1]) == 1 end
 
 local function start(root, options)
@@ -82,11 +84,11 @@ function M.attach(buffer)
   if root and #vim.lsp.get_clients({ name = 'pactify', bufnr = buffer }) == 0 then start(root, { bufnr = buffer }) end
 end
 
---- The same for all buffers.
 function M.attach_all() vim.iter(vim.api.nvim_list_bufs()):each(M.attach) end
 
---- The repository that a command is about: the current buffer's, else the working folder's.
-function M.root() return vim.fs.root(0, '.git') or vim.fs.root(vim.fn.getcwd(), '.git') end
+--- The repository that a command is about: the current buffer's, or the one that a buffer of ours was made for, else the
+--- working folder's.
+function M.root() return vim.b.pactify_root or vim.fs.root(0, '.git') or vim.fs.root(vim.fn.getcwd(), '.git') end
 
 --- The server of the current buffer's repository, else of the working folder's, else any that runs.
 ---@return vim.lsp.Client?
@@ -161,8 +163,9 @@ end
 
 --- What was refused, why, and what to do; every path concerned goes into the quickfix list.
 ---@param data pactify.ErrorData
----@param root? string The checkout that the paths are in.
+---@param root? string The checkout that the paths are in, unless it is the one that is asked about.
 function M.tell(data, root)
+  root = root or M.root()
   ui.complain(('%s (%s)\n%s'):format(data.message, data.code, data.next))
   if data.conflicts and #data.conflicts > 0 then
     local function item(conflict)

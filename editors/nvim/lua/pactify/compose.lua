@@ -38,7 +38,6 @@ local function delegate(brief, header, done)
   M.start(request.delegate, vim.tbl_extend('force', { brief = brief, repository = client.repository() }, header), done)
 end
 
---- The last line of the header, or 0.
 local function header_end(lines) return lines[1] == '---' and vim.fn.index(lines, '---', 1) + 1 or 0 end
 
 --- The header, the text below it, and what cannot be understood.
@@ -85,7 +84,6 @@ function M.omnifunc(find_start, start)
   )
 end
 
---- Which words a header line takes, beside it.
 local function hint(buffer, last)
   for number, line in ipairs(vim.api.nvim_buf_get_lines(buffer, 0, last, false)) do
     local name = line:match('^(%a+):')
@@ -119,8 +117,8 @@ end
 local function begin(name, header, text, sending)
   local buffer = vim.api.nvim_create_buf(true, true)
   open[buffer] = { send = sending, header = #header > 0 }
-  vim.bo[buffer].bufhidden = 'hide'
-  vim.api.nvim_buf_set_name(buffer, ('pactify://%s/%d'):format(name, buffer))
+  vim.bo[buffer].bufhidden, vim.b[buffer].pactify_root = 'hide', client.root()
+  vim.api.nvim_buf_set_name(buffer, ('pactify://%s %d'):format(name, buffer))
   vim.api.nvim_buf_set_lines(buffer, 0, -1, false, vim.iter({ header, #text > 0 and text or '' }):flatten():totable())
   vim.cmd('botright split')
   vim.api.nvim_win_set_buf(0, buffer)
@@ -130,14 +128,16 @@ local function begin(name, header, text, sending)
   vim.wo.winbar = ' ' .. name:gsub('%%', '%%%%') .. keys
   hint(buffer, #header)
   vim.api.nvim_win_set_cursor(0, { #header + 1, 0 })
-  local function map(key, action) vim.keymap.set('n', key, action, { buffer = buffer }) end
-  vim.keymap.set({ 'n', 'i' }, '<C-c><C-c>', function()
+  local function map(key, what, action, modes)
+    vim.keymap.set(modes or 'n', key, action, { buffer = buffer, desc = 'pactify: ' .. what })
+  end
+  map('<C-c><C-c>', 'send', function()
     vim.cmd.stopinsert()
     send(buffer)
-  end, { buffer = buffer })
-  map('<C-c><C-k>', function() vim.api.nvim_buf_delete(buffer, { force = true }) end)
-  map('<C-c><C-h>', function() M.history(buffer) end)
-  map('g?', function() ui.help('pactify-brief') end)
+  end, { 'n', 'i' })
+  map('<C-c><C-k>', 'drop', function() vim.api.nvim_buf_delete(buffer, { force = true }) end)
+  map('<C-c><C-h>', 'earlier briefs', function() M.history(buffer) end)
+  map('g?', 'help', function() ui.help('pactify-brief') end)
   vim.api.nvim_create_autocmd('BufWipeout', { buffer = buffer, callback = function() drop(buffer) end })
   open[buffer].tick = vim.api.nvim_buf_get_changedtick(buffer)
   local events = { 'TextChanged', 'InsertLeave', 'CursorHoldI', 'VimLeavePre' }

@@ -38,7 +38,6 @@ M.views = {}
 local space = vim.api.nvim_create_namespace('pactify.preview')
 
 local kinds = { added = 'A', modified = 'M', deleted = 'D', modeChanged = 'm', typeChanged = 'T' }
-local colours = { A = 'Added', D = 'Removed' }
 local looks = { accepted = { '✓', 'DiagnosticOk' }, rejected = { '✗', 'DiagnosticError' } }
 looks.partly, looks.applied, looks.none = { '◐', 'DiagnosticWarn' }, { '=', 'Comment' }, { ' ', 'Normal' }
 local titles = { base = 'before', result = 'after', current = 'your checkout', merged = 'merged, not written' }
@@ -53,7 +52,6 @@ local function marks_of(view, file)
   return view.marks[key(file)]
 end
 
---- Whether its list is still in its window.
 local function is_open(view)
   return vim.api.nvim_win_is_valid(view.window) and vim.api.nvim_win_get_buf(view.window) == view.list
 end
@@ -66,7 +64,6 @@ local function here()
   end
 end
 
---- The job whose preview this is.
 function M.job_here()
   local view = here()
   return view and view.job.id
@@ -78,7 +75,6 @@ local function extent(hunk, side)
   return hunk.newStart, #hunk.newLines
 end
 
---- The hunk under the cursor.
 local function hunk_here(view)
   local side = vim.fn.index(view.sides, vim.api.nvim_get_current_win()) + 1
   local line = vim.api.nvim_win_get_cursor(0)[1]
@@ -115,12 +111,12 @@ local function remarks(file)
   )
 end
 
---- Fills the list.
+--- Fills the list. What says of a file how it looks is syntax: Neovim applies that to the lines on the screen only.
 local function list(view)
   local preview, lines, paints = view.preview, {}, {}
   local function add(line, group)
     table.insert(lines, line)
-    table.insert(paints, group and { #lines - 1, 0, #line, group } or nil)
+    paints[#lines - 1] = group and { end_col = #line, hl_group = group }
   end
   add(('%s: %s'):format(view.job.harness, view.job.title), 'Title')
   add(require('pactify.jobs').counts({ changes = preview.totals }))
@@ -132,19 +128,15 @@ local function list(view)
   add('')
   view.first = #lines
   for _, file in ipairs(preview.files) do
-    local look, kind, said = look_of(view, file), kinds[file.kind] or '?', remarks(file)
-    local name = ('%s %s %s'):format(look[1], kind, file.path)
-    add(name .. (said ~= '' and ('  (%s)'):format(said) or ''))
-    local row, at = #lines - 1, #look[1] + 1
-    table.insert(paints, { row, 0, at - 1, look[2] })
-    table.insert(paints, { row, at, at + 1, colours[kind] or 'Changed' })
-    table.insert(paints, said ~= '' and { row, #name, #lines[#lines], 'DiagnosticWarn' } or nil)
+    local said = remarks(file)
+    local name = ('%s %s %s'):format(look_of(view, file)[1], kinds[file.kind] or '?', file.path)
+    table.insert(lines, said ~= '' and ('%s  (%s)'):format(name, said) or name)
   end
   local at = vim.api.nvim_win_get_cursor(view.window)
   ui.fill(view.list, lines)
   vim.api.nvim_buf_clear_namespace(view.list, space, 0, -1)
-  for _, paint in ipairs(paints) do
-    vim.api.nvim_buf_set_extmark(view.list, space, paint[1], paint[2], { end_col = paint[3], hl_group = paint[4] })
+  for row, paint in pairs(paints) do
+    vim.api.nvim_buf_set_extmark(view.list, space, row, 0, paint)
   end
   pcall(vim.api.nvim_win_set_cursor, view.window, at)
 end
@@ -167,7 +159,6 @@ local function sign(view)
   end
 end
 
---- Asks for several contents of a file.
 local function contents(job, file, sides, done)
   local found = {}
   for index, side in ipairs(sides) do
@@ -354,17 +345,19 @@ local function go(view, by, merging)
 end
 
 map_keys = function(view, buffer)
-  local function map(lhs, act) vim.keymap.set('n', lhs, act, { buffer = buffer, nowait = true }) end
-  map('a', function() M.mark('accepted') end)
-  map('x', function() M.mark('rejected') end)
-  map('A', function() M.mark('accepted', true) end)
-  map('X', function() M.mark('rejected', true) end)
-  map(']f', function() go(view, 1, false) end)
-  map('[f', function() go(view, -1, false) end)
-  map('m', function() go(view, 0, not view.merging) end)
-  map('R', function() M.refresh(view.job.id) end)
-  map('g?', function() ui.help('pactify-preview') end)
-  map('q', function()
+  local function map(lhs, what, act)
+    vim.keymap.set('n', lhs, act, { buffer = buffer, nowait = true, desc = 'pactify: ' .. what })
+  end
+  map('a', 'accept', function() M.mark('accepted') end)
+  map('x', 'reject', function() M.mark('rejected') end)
+  map('A', 'accept the file', function() M.mark('accepted', true) end)
+  map('X', 'reject the file', function() M.mark('rejected', true) end)
+  map(']f', 'next file', function() go(view, 1, false) end)
+  map('[f', 'previous file', function() go(view, -1, false) end)
+  map('m', 'its merge, or the change', function() go(view, 0, not view.merging) end)
+  map('R', 'look again', function() M.refresh(view.job.id) end)
+  map('g?', 'help', function() ui.help('pactify-preview') end)
+  map('q', 'close', function()
     if not pcall(vim.cmd.tabclose) then vim.cmd('silent! only | enew') end
   end)
   vim.keymap.set({ 'n', 'x' }, 'C', ':Pactify comment<CR>', { buffer = buffer, nowait = true, silent = true })
@@ -390,6 +383,11 @@ function M.open(job, done)
     vim.bo[view.list].filetype = 'pactify'
     vim.cmd('setlocal winfixwidth nowrap cursorline nonumber norelativenumber fillchars=eob:\\ ')
     vim.wo.winbar = ' a accept  x reject  g? all keys'
+    local function paint(group, what) vim.cmd.syntax(('match %s /^%s/'):format(group, what)) end
+    vim.iter(pairs(looks)):each(function(_, look) paint(look[2], look[1] .. [[\ze [AMDmT?] ]]) end)
+    local letters = { Added = 'A', Removed = 'D', Changed = '[MmT]' }
+    vim.iter(letters):each(function(group, letter) paint(group, ([[. \zs%s\ze ]]):format(letter)) end)
+    paint('DiagnosticWarn', [[. [AMDmT?] .*\zs  (.*)$]])
     list(view)
     map_keys(view, view.list)
     vim.keymap.set('n', '<CR>', function() go(view, 0, false) end, { buffer = view.list })

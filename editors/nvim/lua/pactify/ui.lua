@@ -24,6 +24,7 @@ function M.scratch(name, lines)
     buffer = vim.api.nvim_create_buf(false, true)
     vim.bo[buffer].bufhidden, vim.bo[buffer].undolevels = 'wipe', -1
     vim.api.nvim_buf_set_name(buffer, name)
+    vim.b[buffer].pactify_root = require('pactify.client').root()
   end
   M.fill(buffer, lines)
   return buffer

@@ -1,0 +1,39 @@
+-- Two repositories: a brief and the list of jobs are of the one whose file they were asked for in, wherever Neovim was
+-- started.
+
+local kit = dofile(vim.fs.joinpath(vim.fs.dirname(arg[0]), 'kit.lua'))
+local check, now, heard = kit.check, kit.now, kit.heard
+
+local other = vim.fs.joinpath(kit.folder, 'other')
+vim.fn.system({ 'git', 'clone', '--quiet', vim.fn.getcwd(), other })
+kit.start('README.md')
+
+local function is_list_of(name) return vim.wo.winbar:find('Jobs of ' .. name, 1, true) end
+local function lists(text)
+  local board = vim.fn.bufnr('pactify://jobs')
+  return vim
+    .iter(vim.api.nvim_buf_get_lines(board, 0, -1, false))
+    :any(function(line) return line:find(text, 1, true) end)
+end
+
+vim.cmd.edit(vim.fs.joinpath(other, 'README.md'))
+vim.cmd('Pactify delegate')
+check('a brief is opened', 20, function() return vim.startswith(vim.api.nvim_buf_get_name(0), 'pactify://brief') end)
+vim.api.nvim_buf_set_lines(0, -2, -1, false, kit.brief('Look around elsewhere', { { say = 'Done.' } }))
+kit.press('<C-c><C-c>')
+check('it is delegated', 30, function() return heard('pactify: job ') end)
+vim.cmd('Pactify jobs')
+now('the list is of the repository that the file is in', is_list_of('other'))
+check('and has the job', 20, function() return lists('Look around elsewhere') end)
+kit.press('d')
+check('a brief from the list is opened', 20, function() return vim.fn.mode() and vim.wo.winbar:find('brief') end)
+now('and is of its repository', vim.b.pactify_root == vim.uv.fs_realpath(other))
+vim.api.nvim_buf_delete(0, { force = true })
+
+vim.cmd.wincmd('t')
+vim.cmd.edit('README.md')
+vim.cmd('Pactify jobs')
+now("from a file of another repository it is that one's", is_list_of('sample'))
+check('and has none', 20, function() return lists('No job here') end)
+now('in one window', #kit.windows('pactify://jobs') == 1)
+kit.leave()
