@@ -13,7 +13,7 @@ use crate::tools::Tool;
 
 /// The only system that the server is built for.
 pub const TARGET: &str = "linux-x64";
-/// Where the manual's pictures lie, as its text names them, and where they lie in a package.
+/// Where the pictures of the manual and of the tour lie, as their texts name them, and where they lie in a package.
 const PICTURES: [&str; 2] = ["../../docs/pictures/", "media/"];
 
 /// Puts everything but the bundled code into `folder`; with a server, if one is given.
@@ -21,9 +21,7 @@ pub fn stage(folder: &Path, server: Option<&Path>) -> Result<()> {
     let source = source();
     let repository = source.ancestors().nth(2).context("the extension lies in the repository")?;
     std::fs::create_dir_all(folder.join("media"))?;
-    for name in ["package.json", ".vscodeignore"] {
-        copy(&source.join(name), &folder.join(name))?;
-    }
+    copy(&source.join(".vscodeignore"), &folder.join(".vscodeignore"))?;
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy(&repository.join(name), &folder.join(name))?;
     }
@@ -31,11 +29,13 @@ pub fn stage(folder: &Path, server: Option<&Path>) -> Result<()> {
         let media = media?;
         copy(&media.path(), &folder.join("media").join(media.file_name()))?;
     }
-    let manual = std::fs::read_to_string(source.join("README.md"))?;
-    for shown in manual.split(PICTURES[0]).skip(1).filter_map(|rest| rest.split(')').next()) {
-        copy(&repository.join("docs/pictures").join(shown), &folder.join("media").join(shown))?;
+    for name in ["README.md", "package.json"] {
+        let text = std::fs::read_to_string(source.join(name))?;
+        for shown in text.split(PICTURES[0]).skip(1).filter_map(|rest| rest.split([')', '"']).next()) {
+            copy(&repository.join("docs/pictures").join(shown), &folder.join("media").join(shown))?;
+        }
+        std::fs::write(folder.join(name), text.replace(PICTURES[0], PICTURES[1]))?;
     }
-    std::fs::write(folder.join("README.md"), manual.replace(PICTURES[0], PICTURES[1]))?;
     if let Some(server) = server {
         std::fs::create_dir_all(folder.join("server"))?;
         copy(server, &folder.join("server/pactify-lsp"))?;

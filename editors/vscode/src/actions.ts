@@ -12,7 +12,7 @@ import type { JobSummary, PathName } from "./protocol";
 import type { Results } from "./results";
 import * as say from "./say";
 import type { Server } from "./server";
-import { extent, files, isSpecial, name, sentence, titled } from "./words";
+import { extent, files, isSpecial, name, sentence, sides, titled } from "./words";
 
 /** A command about one job: its name, the question which one, what to say when none fits, which ones fit, the deed. */
 export type Action = readonly [name: string, title: string, none: string, fits: (job: JobSummary) => boolean, run: Run];
@@ -61,7 +61,6 @@ export class Actions {
     await shown(() => run(job, given?.applyId), compare);
   }
 
-  /** Tells how a job ended, and what can be done now. */
   async tell(jobId: string): Promise<void> {
     const job = await this.jobs.get(jobId);
     if (job.ending === undefined) return;
@@ -96,8 +95,7 @@ export class Actions {
   async comment(given?: Place): Promise<void> {
     const { job, file, part } = await this.place(given);
     const where = part === undefined ? file.path : `${file.path}, ${extent(part)}`;
-    const old = (part?.oldLines ?? []).map((line) => `-${line}`);
-    const lines = [...old, ...(part?.newLines ?? []).map((line) => `+${line}`)];
+    const lines = part === undefined ? [] : sides(part);
     const quote = lines.length === 0 ? "" : `${fenced(lines.join("\n"), "diff")}\n\n`;
     await this.resume(job, `What about ${where}?`, `About ${where} of your result:\n\n${quote}`);
   }
@@ -185,7 +183,6 @@ export class Actions {
     }
   }
 
-  /** What a person may want to read of a job. */
   private async details(job: JobSummary): Promise<void> {
     const { brief, ending, error, finalMessage, notices, verification = [] } = await this.jobs.get(job.id);
     const verified = verification.map(({ command, passed }) => `${passed ? "passed" : "did not pass"}: ${command}`);
@@ -201,7 +198,6 @@ export class Actions {
   }
 }
 
-/** Shows a text that is nobody's file. */
 async function show(language: string, content: string): Promise<void> {
   await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ language, content }));
 }

@@ -128,7 +128,6 @@ function listed(heading: string, changes: FileChange[]): string {
   return [heading, ...paths, ...more].join("\n");
 }
 
-/** What a preview says beside its files. */
 export function remarks(job: JobSummary, { files: all, notes, outside = [], totals }: Preview): string {
   const said = [`“${job.title}” changed ${counts(totals)}`, ...notes];
   const refused = all.filter((file) => file.refused !== undefined).length;

@@ -14,8 +14,8 @@ const FORM = `# \${1:What to do, in one line}
 - \${3:the tests pass}
 `;
 
-/** Opens a new brief with this text, or with a form to fill in. Nothing is written before the person saves it. */
-export async function write({ uri }: vscode.WorkspaceFolder, text?: string): Promise<void> {
+/** Opens a new brief with this text, or with a form to fill in; says where. Nothing is written before it is saved. */
+export async function write({ uri }: vscode.WorkspaceFolder, text: string): Promise<string> {
   const open = vscode.workspace.textDocuments.map((document) => path.posix.relative(uri.path, document.uri.path));
   const found = await vscode.workspace.fs.readDirectory(uri);
   const taken = new Set([...open, ...found.map(([name]) => name)]);
@@ -24,7 +24,8 @@ export async function write({ uri }: vscode.WorkspaceFolder, text?: string): Pro
   const file = vscode.Uri.joinPath(uri, name).with({ scheme: "untitled" });
   const editor = await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(file));
   const form = new vscode.SnippetString(FORM);
-  await editor.insertSnippet(text === undefined ? form : new vscode.SnippetString().appendText(text));
+  await editor.insertSnippet(text === "" ? form : new vscode.SnippetString().appendText(text));
+  return file.toString();
 }
 
 /** Takes a brief that was never saved off the screen once its job has it. */

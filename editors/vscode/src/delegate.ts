@@ -3,6 +3,7 @@
 import * as vscode from "vscode";
 import * as briefs from "./briefs";
 import type { Jobs } from "./jobs";
+import { lens } from "./lenses";
 import { choose, described, type Options } from "./options";
 import { pick } from "./pick";
 import { approving } from "./problem";
@@ -31,13 +32,11 @@ export class Delegation {
     readonly follow: (jobId: string) => void,
     context: vscode.ExtensionContext,
   ) {
-    const lens = (command: string, title: string): vscode.CodeLens =>
-      new vscode.CodeLens(new vscode.Range(0, 0, 0, 0), { title, command: `pactify.ui.${command}` });
     const lenses: vscode.CodeLensProvider = {
       onDidChangeCodeLenses: this.changes.event,
       provideCodeLenses: ({ uri }) => [
-        lens("delegate", "$(rocket) Delegate"),
-        lens("briefOptions", `$(settings) ${described(this.options.get(uri.toString()) ?? {})}`),
+        lens(1, "$(rocket) Delegate", "delegate"),
+        lens(1, `$(settings) ${described(this.options.get(uri.toString()) ?? {})}`, "briefOptions"),
       ],
     };
     const fixes: vscode.CodeActionProvider = {
@@ -85,7 +84,6 @@ export class Delegation {
     await this.task(task, { base: "buffers" }, { name, text: `${said}\n\n${text}` });
   }
 
-  /** Asks for the options of the open brief; its lens shows them. */
   async briefOptions(): Promise<void> {
     const uri = vscode.window.activeTextEditor?.document.uri.toString();
     const options = uri && (await choose(this.server));
@@ -96,7 +94,12 @@ export class Delegation {
 
   async newBrief(): Promise<void> {
     const folder = await chooseFolder();
-    if (folder !== undefined) await briefs.write(folder);
+    if (folder !== undefined) await this.write(folder, "", {});
+  }
+
+  private async write(folder: vscode.WorkspaceFolder, text: string, options: Options): Promise<void> {
+    this.options.set(await briefs.write(folder, text), options);
+    this.changes.fire();
   }
 
   /** A new job from a job's brief, with other options. */
@@ -105,7 +108,6 @@ export class Delegation {
     if (options !== undefined) await this.start("pactify/job/retry", { jobId: job.id, ...options });
   }
 
-  /** Starts a job; true once the server has it. */
   private async start<M extends Start>(method: M, params: Requests[M]["params"]): Promise<boolean> {
     const delegated = await approving(this.server, () => this.server.request(method, params));
     for (const notice of delegated?.notices ?? []) void say.info(`Pactify: ${notice}`);
@@ -126,13 +128,14 @@ export class Delegation {
     });
     if (asked === undefined || asked === "back") return;
     const { item, typed } = asked;
-    const brief = subject === undefined ? typed : `${typed}\n\nThis is about ${subject.name}:\n\n${subject.text}\n`;
+    const about = subject === undefined ? "" : `\n\nThis is about ${subject.name}:\n\n${subject.text}\n`;
     const template = item.template && new TextDecoder().decode(await vscode.workspace.fs.readFile(item.template));
-    if (template !== undefined) return briefs.write(folder, template);
-    if (item.job !== undefined) return briefs.write(folder, (await this.jobs.get(item.job.id)).brief);
-    if (item.act === "write") return briefs.write(folder, brief === "" ? undefined : brief);
+    const earlier = item.job && (await this.jobs.get(item.job.id)).brief;
+    const begun = template ?? earlier ?? (item.act === "write" ? typed : undefined);
+    if (begun !== undefined) return this.write(folder, begun + about, options);
     const chosen = item.act === "options" ? await choose(this.server) : options;
     if (chosen === undefined || typed === "") return;
+    const brief = typed + about;
     await this.start("pactify/job/delegate", { brief, repository: folder.uri.toString(), ...chosen });
   }
 
@@ -147,7 +150,6 @@ export class Delegation {
   }
 }
 
-/** What can be done with what is typed; Enter delegates it. */
 function deeds(typed: string, options: Options): Item[] {
   const go: Item = { label: `$(rocket) Delegate: ${typed}`, detail: described(options), act: "go" };
   const set: Item = { label: "$(settings) Delegate With…", detail: "Agent, access, base, verification", act: "options" };

@@ -9,7 +9,6 @@ import { sentence } from "./words";
 const ICONS = { error: "$(error)", warning: "$(warning)", ok: "$(pass)" };
 const PROBE = "$(beaker) Have Each Agent Try to Write…";
 
-/** Shows the findings, worst first; a chosen one is told in full. */
 export async function doctor(server: Server, probe = false): Promise<void> {
   const look = (): Promise<Findings> => server.request("pactify/job/doctor", { probe });
   const { findings } = await say.progress("Pactify: looking at this machine", look, false);

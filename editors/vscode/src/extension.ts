@@ -1,5 +1,4 @@
 // The extension: its parts, and its commands. Views only: jobs, git and processes are the server's.
-//
 // The ids here begin with `pactify.ui.`: the language client registers the server's own commands (`pactify.delegate` …)
 // under their names.
 
@@ -9,7 +8,7 @@ import { Delegation } from "./delegate";
 import { doctor } from "./doctor";
 import { Jobs } from "./jobs";
 import { DiffLenses, type Place } from "./lenses";
-import { serveContents } from "./preview";
+import { serveContents, shownBy } from "./preview";
 import { shown } from "./problem";
 import { Results } from "./results";
 import { Server, tellMenus } from "./server";
@@ -49,9 +48,11 @@ export function activate(context: vscode.ExtensionContext): { tree: Tree } {
     command("tour", () => vscode.commands.executeCommand("workbench.action.openWalkthrough", "pactify.pactify#start")),
     command("log", () => server.log.show()),
     command("restart", restart),
-    jobs.onDidChange(() => {
-      for (const [name, , , fits] of actions.all) tellMenus(`can.${name}`, jobs.all().some(fits));
-    }),
+    ...[jobs.onDidChange, results.onDidChange].map((heard) =>
+      heard(() => actions.all.forEach(([name, , , fits]) => tellMenus(`can.${name}`, jobs.all().some(fits)))),
+    ),
+    // In the diff of all files the editor's resource is that diff, not what the cursor is in.
+    vscode.window.onDidChangeActiveTextEditor((editor) => tellMenus("here", shownBy(editor?.document.uri) !== undefined)),
     vscode.workspace.onDidGrantWorkspaceTrust(restart),
     vscode.workspace.onDidChangeConfiguration((change) => {
       if (change.affectsConfiguration("pactify.server.path")) void restart();

@@ -1,12 +1,11 @@
 // The jobs of this window's folders, as they were when the server last spoke of them.
-//
 // What the server says that changed is asked for again, a few times a second at most however much it says: an agent may
 // do ten thousand things a second, and the last of them is what has to be right.
 
 import * as vscode from "vscode";
 import type { JobDetail, JobSummary, StatusParams } from "./protocol";
 import * as say from "./say";
-import { Refusal, type Server } from "./server";
+import { Refusal, type Server, tellMenus } from "./server";
 import { standing, summary } from "./words";
 
 /** Between two rounds of questions, in milliseconds: often enough to look live. */
@@ -23,7 +22,6 @@ export class Jobs {
   private looking: Promise<void> | undefined;
   private readonly changes = new vscode.EventEmitter<void>();
   private readonly endings = new vscode.EventEmitter<string>();
-  /** Fires after the known jobs changed. */
   readonly onDidChange = this.changes.event;
   /** Fires with the id of a job that needs no more waiting, and whose result nobody has decided about. */
   readonly onEnd = this.endings.event;
@@ -95,15 +93,18 @@ export class Jobs {
   /** All undecided jobs, and the newest of the others. Some of several folders may hold no repository. */
   private async readAll(): Promise<void> {
     const found: JobSummary[] = [];
+    let repositories = 0;
     for (const { uri } of vscode.workspace.workspaceFolders ?? []) {
       try {
         const repository = uri.toString();
         found.push(...(await this.list({ repository, all: true, limit: DECIDED }, false)));
         found.push(...(await this.list({ repository }, true)));
+        repositories += 1;
       } catch (error) {
         if (!(error instanceof Refusal) || error.data.code !== "noRepository") throw error;
       }
     }
+    tellMenus("repositories", repositories);
     this.known.clear();
     for (const job of found) this.keep(job);
   }
@@ -116,12 +117,8 @@ export class Jobs {
   }
 }
 
-/** Whether there is nothing to wait for. */
 export const isOver = ({ state }: Pick<JobSummary, "state">): boolean => state === "finished" || state === "lost";
-/** Whether there is something to look at. */
 export const hasChanges = (job: JobSummary): boolean => isOver(job) && (job.changes?.files ?? 0) > 0;
-/** Whether there is a result that waits for a decision. */
 export const hasResult = (job: JobSummary): boolean => hasChanges(job) && job.disposition !== "applied";
-/** Whether there is an apply that can be taken back. */
 export const isApplied = ({ disposition: what }: JobSummary): boolean => what === "applied" || what === "partlyApplied";
 export const isWaiting = ({ waiting }: JobSummary): boolean => waiting !== undefined;

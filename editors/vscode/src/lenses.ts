@@ -57,8 +57,8 @@ export class DiffLenses implements vscode.CodeLensProvider {
   }
 }
 
-function lens(line: number, title: string, name: string, place: Place): vscode.CodeLens {
+export function lens(line: number, title: string, name: string, ...given: Place[]): vscode.CodeLens {
   const at = Math.max(line - 1, 0);
   const command = name === "" ? "" : `pactify.ui.${name}`;
-  return new vscode.CodeLens(new vscode.Range(at, 0, at, 0), { title, command, arguments: [place] });
+  return new vscode.CodeLens(new vscode.Range(at, 0, at, 0), { title, command, arguments: given });
 }

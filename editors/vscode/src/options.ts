@@ -28,7 +28,6 @@ export function described({ harness, access, withUserConfig, inPlace, base, veri
   return parts.length === 0 ? "as configured" : parts.join(" · ");
 }
 
-/** Asks all of it, maybe for another try of a job; nothing if the person leaves. */
 export async function choose(server: Server, of?: JobSummary): Promise<Options | undefined> {
   const { harnesses } = await server.request("pactify/job/harnesses", {});
   const isFirst = ({ name, default: isDefault }: HarnessView): boolean => (of ? name === of.harness : isDefault);

@@ -7,7 +7,6 @@ type Asked<T> = { title: string; placeholder: string; items: (typed: string) => 
 type More = { value: string; step: number; totalSteps: number };
 type Answer<T> = { item: T; typed: string } | "back" | undefined;
 
-/** What was chosen, with what was typed; nothing if the person leaves. */
 export async function pick<T extends vscode.QuickPickItem>({ items, ...look }: Asked<T>): Promise<Answer<T>> {
   const box = vscode.window.createQuickPick<T>();
   return new Promise<Answer<T>>((resolve) => {

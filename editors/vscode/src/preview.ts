@@ -1,5 +1,4 @@
 // Preview: what a job changed, as diffs of virtual documents that nobody can save.
-//
 // A document `pactify:/<path>?<query>` is one side of one changed path. Both sides have the same path, because VS Code
 // shows it to people and takes different ones for a rename. The change set makes a later result another document.
 
@@ -35,7 +34,6 @@ export async function openFile(job: JobSummary, changeSet: string, file: FileCha
   await vscode.commands.executeCommand("vscode.diff", ...sides, title, options);
 }
 
-/** Opens what merges would change in the checkout. */
 export async function openMerges(job: JobSummary, { changeSet }: Preview, merges: Conflict[]): Promise<void> {
   const resources = merges.map((merge) => [
     vscode.Uri.joinPath(vscode.Uri.parse(job.repository), merge.path),

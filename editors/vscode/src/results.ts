@@ -50,7 +50,6 @@ export class Results {
     return asked;
   }
 
-  /** What is known may be old. */
   forget(jobId: string): void {
     this.known.delete(jobId);
     this.changes.fire(jobId);
@@ -69,7 +68,6 @@ export class Results {
     this.changes.fire(job.id);
   }
 
-  /** What of the path is chosen. */
   chosen(job: JobSummary, path: PathName): "all" | ReadonlySet<string> {
     return this.known.get(job.id)?.chosen.get(key(path))?.parts ?? new Set();
   }
@@ -83,7 +81,6 @@ export class Results {
 
   readonly isReviewed = (of: string, path: PathName): boolean => this.marks().includes(`${of} ${key(path)}`);
 
-  /** Marks a path of this result as seen, or takes the mark away. */
   async toggleReviewed(job: JobSummary, path: PathName): Promise<void> {
     const mark = `${(await this.preview(job)).changeSet} ${key(path)}`;
     const marks = new Set(this.marks());

@@ -16,11 +16,9 @@ export const info = message("showInformationMessage");
 export const warn = message("showWarningMessage");
 export const error = message("showErrorMessage");
 
-/** Asks for a line of text. */
 export const line = (title: string, prompt: string, more: vscode.InputBoxOptions = {}): Thenable<string | undefined> =>
   vscode.window.showInputBox({ ignoreFocusOut: true, ...more, title: plain(title), prompt: plain(prompt) });
 
-/** Tells how some work goes, as long as it does. */
 export function progress<T>(title: string, work: Work<T>, cancellable = true): Thenable<T> {
   const options = { location: vscode.ProgressLocation.Notification, title: plain(title), cancellable };
   return vscode.window.withProgress(options, (progress, cancellation) =>

@@ -1,5 +1,4 @@
 // The language server: which program it is, and typed talk with it. One client serves all folders of the window.
-//
 // The server keeps no job: it can be restarted at any time, and so can this window. What it says is shaped as in
 // protocol.ts; an error becomes a `Refusal`, with the code and the next step.
 
@@ -12,7 +11,6 @@ import type { ClientOptions, ErrorData, Notifications, Requests } from "./protoc
 import { setting } from "./settings";
 import { plain } from "./words";
 
-/** What the server refused to do, and what the person can do about it. */
 export class Refusal extends Error {
   constructor(readonly data: ErrorData) {
     super(plain(data.message));
@@ -56,6 +54,7 @@ export class Server {
       this.client,
       this.log,
       this.client.onDidChangeState(({ newState }) => {
+        tellMenus("state", lsp.State[newState].toLowerCase());
         if (newState === lsp.State.Running) this.started.fire();
       }),
       // After the client's own notification of the change.
@@ -96,12 +95,10 @@ export class Server {
     const other = existsSync(bundled) ? [bundled, "this extension"] : ["pactify-lsp", "PATH"];
     const [command = "", from] = setting("server.path") === "" ? other : [setting("server.path"), "the setting"];
     this.executable.command = command;
-    tellMenus("state", "starting");
     try {
       if (!vscode.workspace.isTrusted) throw new Untrusted();
       this.log.info(`starting ${command}, named by ${from}`);
       await (this.client.isRunning() ? this.client.restart() : this.client.start());
-      tellMenus("state", "ready");
     } catch (error) {
       tellMenus("state", "stopped");
       this.starting = undefined;

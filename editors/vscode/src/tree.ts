@@ -5,12 +5,11 @@ import * as vscode from "vscode";
 import { hasChanges, hasResult, isApplied, isOver, isWaiting, type Jobs } from "./jobs";
 import type { FileChange, JobSummary } from "./protocol";
 import type { Part, Results } from "./results";
-import { age, doing, extent, key, MODE, standing, titled, words } from "./words";
+import { age, doing, extent, key, MODE, sides, standing, titled, words } from "./words";
 
 /** So many files of a job are listed at once; more are a click away. */
 const PAGE = 500;
 const MINUTE = 60_000;
-/** The scheme of what carries a file's icon and mark. */
 const CHANGE = "pactify-change";
 const CHECKED = vscode.TreeItemCheckboxState.Checked;
 const { None: LEAF, Collapsed: CLOSED, Expanded: OPEN } = vscode.TreeItemCollapsibleState;
@@ -112,10 +111,13 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
 
   provideFileDecoration({ scheme, query }: vscode.Uri): vscode.FileDecoration | undefined {
     if (scheme !== CHANGE) return undefined;
-    if (query === "sensitive") return new vscode.FileDecoration("!", ACTS, color("list.warningForeground"));
+    // VS Code dims what stands beside a name: dimmed colours can't be read in its themes of high contrast.
+    const { activeColorTheme: theme } = vscode.window;
+    const hue = (id: string) => (theme.kind > vscode.ColorThemeKind.Dark ? undefined : color(id));
+    if (query === "sensitive") return new vscode.FileDecoration("!", ACTS.sensitive, hue("list.warningForeground"));
     const kind = { added: "added", deleted: "deleted" }[query] ?? "modified";
     const mark = kind.charAt(0).toUpperCase();
-    return new vscode.FileDecoration(mark, words(query), color(`gitDecoration.${kind}ResourceForeground`));
+    return new vscode.FileDecoration(mark, words(query), hue(`gitDecoration.${kind}ResourceForeground`));
   }
 
   /** Shows again only the jobs that changed, as long as all stay where they are. */
@@ -164,7 +166,7 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
     const chosen = this.results.chosen(job, file);
     const remarks = [
       dirname(file.path) === "." ? "" : dirname(file.path),
-      file.tier === "sensitive" ? ACTS : "",
+      file.tier === undefined ? "" : ACTS[file.tier],
       file.refused === undefined ? "" : `can't be applied: ${file.refused}`,
       file.renamedFrom === undefined ? "" : `was ${file.renamedFrom.path}`,
       chosen === "all" || chosen.size === 0 ? "" : `${chosen.size} chosen`,
@@ -194,13 +196,12 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
     const isOpen = !isTaken && hasResult(job);
     const line = [...part.newLines, ...part.oldLines].find((line) => line.trim() !== "")?.trim() ?? "(empty lines)";
     const text = part.id === MODE ? `mode: ${file.new?.mode ?? ""}` : line;
-    const lines = [...part.oldLines.map((line) => `- ${line}`), ...part.newLines.map((line) => `+ ${line}`)];
     const description = isTaken ? `${extent(part)} · applied` : extent(part);
     return item({
       label: text,
       id: `${job.id} ${changeSet} ${part.id} ${key(file)}`,
       description,
-      tooltip: lines.join("\n"),
+      tooltip: sides(part).join("\n"),
       contextValue: isOpen ? "part open" : "part",
       command: { command: "pactify.ui.openFile", title: "Open Diff", arguments: [node] },
       accessibilityInformation: { label: `${description}: ${text}` },
@@ -210,7 +211,7 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
   }
 }
 
-const ACTS = "acts by itself in your checkout";
+const ACTS = { sensitive: "acts by itself in your checkout", buildInput: "runs when you build or test" };
 
 const groupOf = (job: JobSummary): string => GROUPS.find(([, fits]) => fits(job))?.[0] ?? "";
 

@@ -4,6 +4,7 @@
 import * as vscode from "vscode";
 import { hasResult, isOver, isWaiting, type Jobs } from "./jobs";
 import { shown } from "./problem";
+import type { JobSummary } from "./protocol";
 import * as say from "./say";
 import type { Server } from "./server";
 import { setting } from "./settings";
@@ -24,9 +25,10 @@ export class Watch {
     context.subscriptions.push(jobs.onEnd((jobId) => void shown(() => this.ended(jobId))));
   }
 
-  /** Goes on where a reloaded window was. */
   resume(): void {
-    for (const jobId of this.own()) void shown(() => this.toast(jobId));
+    const forget = (jobId: string) => () => this.context.workspaceState.update(OWN, this.own(jobId));
+    // What was pruned meanwhile is nothing to wait for.
+    for (const id of this.own()) void this.jobs.get(id).then(() => shown(() => this.toast(id)), forget(id));
   }
 
   /** Shows a job that was started here, until it is over. */
@@ -39,18 +41,21 @@ export class Watch {
   private async toast(jobId: string): Promise<void> {
     const job = await this.jobs.get(jobId);
     if (isOver(job)) return this.ended(jobId);
-    await say.progress(titled(job), (report, cancellation) => {
+    await say.progress(titled(job), async (report, cancellation) => {
       cancellation.onCancellationRequested(() => shown(() => this.server.request("pactify/job/cancel", { jobId })));
-      let news: vscode.Disposable | undefined;
-      report(doing(job));
-      return new Promise<void>((resolve) => {
-        news = this.jobs.onDidChange(() => {
-          const now = this.jobs.seen(jobId);
-          if (now === undefined || isOver(now)) resolve();
-          else report(doing(now));
-        });
-      }).finally(() => void news?.dispose());
+      let asked: string | undefined;
+      for (let now: JobSummary | undefined = job; now !== undefined && !isOver(now); now = this.jobs.seen(jobId)) {
+        report(doing(now));
+        if (now.waiting !== undefined && now.waiting.requestId !== asked) void this.asks(now);
+        asked = now.waiting?.requestId;
+        await next(this.jobs.onDidChange);
+      }
     });
+  }
+
+  private async asks(job: JobSummary): Promise<void> {
+    const answer = await say.warn(`${titled(job)} ${doing(job)}`, ["Answer…"]);
+    if (answer !== undefined) await vscode.commands.executeCommand("pactify.ui.answer", { job });
   }
 
   private async ended(jobId: string): Promise<void> {
@@ -69,6 +74,14 @@ export class Watch {
     return this.context.workspaceState.get<string[]>(OWN, []).filter((jobId) => jobId !== without);
   }
 }
+
+const next = (event: vscode.Event<void>): Promise<void> =>
+  new Promise((resolve) => {
+    const heard = event(() => {
+      heard.dispose();
+      resolve();
+    });
+  });
 
 /** Shows how many jobs work on this window's folders, and whether one waits for the person. */
 export function showInStatusBar(jobs: Jobs, context: vscode.ExtensionContext): void {

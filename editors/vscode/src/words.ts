@@ -17,10 +17,8 @@ export const files = (count: number): string => (count === 1 ? "1 file" : `${cou
 /** `3 files, +10 −2`. */
 export const counts = (all: Totals): string => `${files(all.files)}, +${all.added} −${all.deleted}`;
 
-/** `codex: Fix the parser`. */
 export const titled = (job: Pick<JobSummary, "harness" | "title">): string => `${job.harness}: ${job.title}`;
 
-/** `succeeded, partly applied`. */
 export function standing({ disposition, outcome, state }: JobSummary): string {
   return [outcome ?? state, ...(disposition === "pending" ? [] : [disposition])].map(words).join(", ");
 }
@@ -48,6 +46,10 @@ export function extent({ id, newStart, newLines, oldLines }: HunkView): string {
   const lines = last > newStart ? `lines ${newStart}–${last}` : `line ${newStart}`;
   return `${lines}, +${newLines.length} −${oldLines.length}`;
 }
+
+/** What was and what is, as a diff has it. */
+export const sides = ({ oldLines, newLines }: HunkView): string[] =>
+  [...oldLines.map((line) => `-${line}`), ...newLines.map((line) => `+${line}`)];
 
 /** Whether the server wants to hear that the person means this path. */
 export const isSpecial = (file: FileChange): boolean => file.tier === "sensitive" || file.new?.mode === "symlink";

@@ -25,6 +25,8 @@ const SITTINGS: [Sitting; 3] = [
         // It takes both backgrounds in one run.
         test: "a_newcomer_goes_all_the_way_in_vs_code",
         shown: &[
+            "vscode-doctor.png",
+            "vscode-delegate.png",
             "vscode-progress.png",
             "vscode-progress-light.png",
             "vscode-preview.png",

@@ -20,6 +20,7 @@ await withVsCode({
   use: async (page, url) => {
     const { row, pick, toast, button, dialog, command, open, press, showJobs } = hands(page);
     const quiet = () => page.keyboard.press("Escape");
+    const isIdle = () => page.locator(".statusbar-item", { hasText: "Activating" }).waitFor({ state: "detached" });
     const outside = [];
     page.on("request", (request) => {
       const { protocol, hostname, href } = new URL(request.url());
@@ -34,13 +35,15 @@ await withVsCode({
       // Room for what the view says.
       await page.mouse.move(349, 300);
       await page.mouse.down();
-      await page.mouse.move(460, 300, { steps: 4 });
+      await page.mouse.move(520, 300, { steps: 4 });
       await page.mouse.up();
       await button(page.locator(".sidebar .welcome-view"), "Delegate a Task").waitFor();
     });
     await step("the doctor finds the agent", 60, async () => {
       await command("Doctor");
       await pick("codex").waitFor();
+      await page.keyboard.type("codex");
+      await pick("git ").waitFor({ state: "detached" });
     });
     await shoot(page, "vscode-doctor");
     await quiet();
@@ -50,8 +53,9 @@ await withVsCode({
       await page.locator(".quick-input-widget:visible", { hasText: "Write a Brief" }).waitFor();
       await page.keyboard.type("Greet people by name");
       await pick("Delegate: Greet people by name").waitFor();
-      await page.keyboard.press("Enter");
     });
+    await shoot(page, "vscode-delegate");
+    await page.keyboard.press("Enter");
     await step("the job is in a toast that can cancel it, in the view and in the status bar", 60, async () => {
       await toast("codex: Greet people by name").waitFor();
       await button(page.locator(".notifications-toasts"), "Cancel").waitFor();
@@ -78,19 +82,23 @@ await withVsCode({
       await page.locator(".multiDiffEntry .char-insert, .multiDiffEntry .line-insert").first().waitFor();
       await button(toast("changed 3 files"), "Apply").waitFor();
     });
-    await step("the view has the files with their parts", 30, async () => {
+    await step("the view has the files with their parts", 60, async () => {
       await row("Greet people by name").click();
       await row("main.c").waitFor();
       await row("main.c").locator(".monaco-tl-twistie").click();
       await row("static void greet").waitFor();
+      // It goes by itself, too.
+      const away = page.locator(".notifications-toasts .codicon-notifications-clear").first();
+      await away.click({ timeout: 3000 }).catch(() => undefined);
+      await isIdle();
     });
     await shootBoth(page, "vscode-preview");
     check(!read("README.md").includes("name"), "the checkout was written before the apply");
 
     await step("one file is opened, with what can be done above its parts", 30, async () => {
-      await page.keyboard.press("Escape");
       await row("main.c").click();
       await page.locator(".codelens-decoration a", { hasText: "Apply line" }).first().waitFor();
+      await isIdle();
     });
     await shootBoth(page, "vscode-parts");
     await step("one part is taken", 60, async () => {

@@ -254,6 +254,21 @@ function tests() {
     };
     assert.match(await about("Explain"), /This is about README\.md, lines 1–3:\n\n```markdown\n# Sample/);
 
+    fs.mkdirSync(file(".pactify/briefs"), { recursive: true });
+    fs.writeFileSync(file(".pactify/briefs/review.md"), "Review this.");
+    for (const [wanted, begun] of [["$(edit) Write a Brief…", "Explain\n\n"], ["review", "Review this.\n\n"]]) {
+      await vscode.window.showTextDocument(vscode.Uri.joinPath(root, "README.md"));
+      person.pick = (items) => items.find(({ label }) => label === wanted);
+      await run("delegateSelection");
+      const { document } = vscode.window.activeTextEditor;
+      assert.ok(document.getText().startsWith(`${begun}This is about README.md, lines 1–3:`), document.getText());
+      const [, { command }] = await vscode.commands.executeCommand("vscode.executeCodeLensProvider", document.uri);
+      assert.strictEqual(command.title, "$(settings) with unsaved text");
+      await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
+    }
+    fs.rmSync(file(".pactify"), { recursive: true });
+    person.pick = (items) => items[0];
+
     const problems = vscode.languages.createDiagnosticCollection("test");
     const range = new vscode.Range(2, 2, 2, 7);
     problems.set(vscode.Uri.joinPath(root, "README.md"), [new vscode.Diagnostic(range, "too small")]);
@@ -277,6 +292,14 @@ function tests() {
     person.pick = (items) => items.find(({ label }) => label === "allow once");
     await run("answer", await jobNamed("Ask me"));
     await until("the end", 60, async () => (await jobNamed("Ask me")).job.state === "finished");
+
+    person.words = script("Ask once more", { acp: { ask: { title: "And now?", then: [{ say: "Thanks again." }] } } });
+    person.buttons = ["Answer…"];
+    await run("resume", await jobNamed("Ask me"));
+    await until("the question of a job of one's own", 60, () => told("asker: Ask me waits for you: And now?"));
+    await until("the end, by its button", 60, async () => (await jobNamed("Ask me")).job.state === "finished");
+    assert.strictEqual((await jobNamed("Ask me")).job.waiting, undefined);
+    person.buttons = [];
     person.pick = (items) => items[0];
   });
 
@@ -426,10 +449,14 @@ function tests() {
     const isSide = (side) => (uri) => uri.path === "/numbers.txt" && uri.query.includes(`"${side}"`);
     await until("the merge", 60, () => openText(isSide("merged")) === text({ 3: "three", 28: "mine" }));
     await until("beside the checkout", 60, () => openText(isSide("current")) === text({ 28: "mine" }));
-    // What was shown is not what would be written now: it is shown anew.
-    mine({ 15: "mine, too", 28: "mine" });
-    person.buttons = ["Apply Selected", "Apply Merged"];
+    // What was shown is not what would be written now: unsaved text is saved first, and then all is shown anew.
+    const editor = await vscode.window.showTextDocument(vscode.Uri.joinPath(root, "numbers.txt"));
+    const line = new vscode.Range(14, 0, 14, 99);
+    await until("what is on the disk", 60, () => editor.document.getText() === text({ 28: "mine" }));
+    await editor.edit((edit) => edit.replace(line, "mine, too"));
+    person.buttons = ["Apply Selected", "Save and Apply", "Apply Merged"];
     await run("applySelected", await jobNamed("Change a number"));
+    assert.ok(told("Nothing of “Change a number” was applied yet: 1 file of it has unsaved text.\nnumbers.txt"));
     assert.strictEqual(read("numbers.txt"), text({ 3: "three", 15: "mine, too", 28: "mine" }));
     person.buttons = [];
     await vscode.commands.executeCommand("workbench.action.closeAllEditors");

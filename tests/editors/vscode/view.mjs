@@ -67,7 +67,7 @@ await withVsCode({
   machine: { "pactify.server.path": given("PACTIFY_LSP") },
   settings: { "workbench.colorTheme": "Default High Contrast" },
   use: async (page, url) => {
-    const { row, toast, button, dialog, open, showJobs } = hands(page);
+    const { row, pick, toast, button, dialog, command, open, showJobs } = hands(page);
     const box = (text) => row(text).getByRole("checkbox").first();
     const isChecked = async (text) => (await box(text).getAttribute("aria-checked")) === "true";
     /** Clicks a box, and waits until it stays so: VS Code shows a click at once, and then what our view says of it. */
@@ -102,6 +102,12 @@ await withVsCode({
       await set("other.txt", true);
     });
     await shoot(page, "vscode-checked");
+    await step("and can be applied from the palette, too", 60, async () => {
+      await page.keyboard.press("F1");
+      await page.locator(".quick-input-widget:visible input.input").fill(">Pactify: Apply Selected");
+      await pick("Pactify: Apply Selected").waitFor();
+      await page.keyboard.press("Escape");
+    });
     await step("what is checked is applied, from the job's row", 60, async () => {
       await row("Change some").hover();
       await row("Change some").locator('.action-label[aria-label*="Apply Selected"]').click();
@@ -113,6 +119,16 @@ await withVsCode({
       await row(/^other.txt *applied/).waitFor();
       check(read("numbers.txt") === numbers({ 3: "three" }), "not the part that was checked");
       check(read("other.txt") === "other\n" && read(".vscode/tasks.json") === undefined, "not what was checked");
+    });
+
+    await step("in the diff of all files a key applies the part at the cursor", 90, async () => {
+      await command("Preview Changes");
+      await pick("Change some").waitFor();
+      await page.keyboard.press("Enter");
+      await page.locator(".multiDiffEntry .view-line", { hasText: /^twenty$/ }).last().click();
+      await page.keyboard.press("Control+Enter");
+      await toast("applied 1 file").waitFor();
+      check(read("numbers.txt") === numbers({ 3: "three", 20: "twenty" }), "not the part at the cursor");
     });
 
     for (const mark of ["hc-black", "hc-light"]) {

@@ -148,7 +148,7 @@ fn steps() -> serde_json::Value {
         json!({"shell": "cat README.md src/main.c", "preamble": "I'll look at what is there."}),
         json!({"shell": "sh check.sh", "preamble": "Before I change anything: does it work?"}),
     ];
-    steps.extend(std::iter::repeat_n(check, 5));
+    steps.extend(std::iter::repeat_n(check, 15));
     steps.extend([
         write("README.md", "# Sample\n\nA small program that greets people by name.\n"),
         write("docs/usage.md", "# Usage\n\n    greet NAME\n\nWithout a name, it greets you.\n"),
