@@ -100,6 +100,18 @@ impl Sandbox {
         self.root.join("pactify")
     }
 
+    /// Where its jobs are.
+    #[must_use]
+    pub fn jobs(&self) -> PathBuf {
+        self.pactify_home().join("jobs")
+    }
+
+    /// The folder of a job.
+    #[must_use]
+    pub fn job(&self, id: &str) -> PathBuf {
+        self.jobs().join(id)
+    }
+
     /// `XDG_CONFIG_HOME`.
     #[must_use]
     pub fn config_home(&self) -> PathBuf {

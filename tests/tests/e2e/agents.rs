@@ -155,11 +155,6 @@ impl Stage {
         more["harness"] = self.agent.name().into();
         editor.delegate(brief, &more)
     }
-
-    /// The folder of a job in PACTIFY_HOME.
-    fn job(&self, id: &str) -> PathBuf {
-        self.sandbox.pactify_home().join("jobs").join(id)
-    }
 }
 
 pub(crate) fn finished(editor: &mut Editor, job: &str) -> Result<Value> {

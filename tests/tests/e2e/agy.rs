@@ -1,6 +1,5 @@
 //! agy's twin, delegated to through an editor: what a job does, and what keeps a read-only one from writing.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -31,10 +30,6 @@ fn filled(sandbox: &Sandbox) -> Result<Repository<'_>> {
     Ok(repository)
 }
 
-fn home(sandbox: &Sandbox, job: &str) -> PathBuf {
-    sandbox.pactify_home().join("jobs").join(job).join("home")
-}
-
 fn finished(editor: &mut Editor, steps: &[Value], more: &Value) -> Result<(String, Value)> {
     let job = editor.delegate(&agy::brief(steps), more)?;
     let status = editor.until(&job, "finished")?;
@@ -51,7 +46,7 @@ fn a_job_is_done_in_a_private_home_with_the_person_s_login_and_resumed() -> Resu
     let (job, status) = finished(&mut editor, &steps, &json!({}))?;
     assert_eq!((&status["outcome"], &status["finalMessage"]), (&json!("succeeded"), &json!("Done.")), "{status:#}");
     assert_eq!((&status["harnessVersion"], &status["changes"]["files"]), (&json!(agy::VERSION), &json!(2)));
-    let state = home(&sandbox, &job).join("gemini/antigravity-cli");
+    let state = sandbox.job(&job).join("home").join("gemini/antigravity-cli");
     let login = sandbox.home().join(".gemini/antigravity-cli/antigravity-oauth-token");
     assert_eq!(std::fs::read_link(state.join("antigravity-oauth-token"))?, login);
     assert_eq!(std::fs::read_dir(state.join("conversations"))?.count(), 1);
@@ -110,7 +105,7 @@ fn the_hook_lets_nothing_pass_but_what_reads() -> Result<()> {
     let repository = filled(&sandbox)?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let (job, _) = finished(&mut editor, &[json!({"say": "Hello."})], &json!({"access": "readOnly"}))?;
-    let hook = home(&sandbox, &job).join("guard/hook.sh");
+    let hook = sandbox.job(&job).join("home").join("guard/hook.sh");
     let decide = |event: &str, call: &str| -> Result<String> {
         let mut command = sandbox.command("/bin/sh");
         command.arg(&hook).arg(event);

@@ -10,7 +10,7 @@ pub(crate) use failures::refusing_port;
 pub(crate) use privacy::holding;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -86,11 +86,6 @@ supports_websockets = false
         let repository = self.sandbox.repository("one")?;
         repository.fill()?;
         Ok(repository)
-    }
-
-    /// The folder of a job in PACTIFY_HOME.
-    fn job(&self, id: &str) -> PathBuf {
-        self.sandbox.pactify_home().join("jobs").join(id)
     }
 }
 
@@ -177,7 +172,7 @@ fn a_read_only_job_that_is_told_to_write_writes_nothing_and_says_so() -> Result<
     let notices = status["notices"].to_string();
     assert!(notices.contains("was refused, as this job is read-only"), "{status:#}");
 
-    let tree = stage.job(&job).join("tree");
+    let tree = stage.sandbox.job(&job).join("tree");
     assert!(!tree.join("hello.txt").exists() && !tree.join("shell.txt").exists());
     // codex tells of a command that fails at once only if it was slow enough; where it does, it failed.
     let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
@@ -243,12 +238,12 @@ fn long_command() -> Value {
 fn start_long_command(stage: &Stage, editor: &mut Editor) -> Result<(String, Pid)> {
     let job = editor.delegate("Take your time.", &json!({}))?;
     editor.event(&job, "commandStarted")?;
-    rendezvous::appears(&stage.job(&job).join("tree/started"), JOB)?;
+    rendezvous::appears(&stage.sandbox.job(&job).join("tree/started"), JOB)?;
     // The shell becomes the program at some moment now, and stays the same process.
     let runs = |arguments: &str| ["/bin/bash -c", "sleep 3001"].iter().any(|start| arguments.starts_with(start));
     let command = processes_of(&job).find(|(_, arguments)| runs(arguments));
     let (command, _) = command.context("the command does not run")?;
-    let left = mount_points(&stage.job(&job).join("tree"));
+    let left = mount_points(&stage.sandbox.job(&job).join("tree"));
     assert!(!left.is_empty(), "codex's sandbox makes mount points in the tree while a command runs");
     Ok((job, command))
 }
@@ -271,7 +266,7 @@ fn mount_points(tree: &Path) -> Vec<&'static str> {
 }
 
 fn assert_leaves_no_mount_points(stage: &Stage, job: &str) -> Result<()> {
-    let left = mount_points(&stage.job(job).join("tree"));
+    let left = mount_points(&stage.sandbox.job(job).join("tree"));
     ensure!(left.is_empty(), "left in the tree: {left:?}");
     Ok(())
 }

@@ -152,7 +152,7 @@ impl Stage {
     }
 
     fn tree(&self, job: &str) -> PathBuf {
-        self.sandbox.pactify_home().join("jobs").join(job).join("tree")
+        self.sandbox.job(job).join("tree")
     }
 
     /// The job, once it has ended.

@@ -31,10 +31,6 @@ fn filled(sandbox: &Sandbox) -> Result<Repository<'_>> {
     Ok(repository)
 }
 
-fn folder_of(sandbox: &Sandbox, job: &str) -> PathBuf {
-    sandbox.pactify_home().join("jobs").join(job)
-}
-
 /// Has the job run this command, and gives what came of it: its exit code and the end of its output.
 fn run_in_a_job(editor: &mut Editor, command: &str) -> Result<(i64, String)> {
     let job = editor.delegate(&brief(&json!([{"run": command}, {"say": "Done."}])), &json!({}))?;
@@ -87,7 +83,7 @@ fn our_own_tests_run_by_a_job_touch_nothing_of_the_person_s() -> Result<()> {
         &format!("PACTIFY_TEST_ROOT='{}' '{}' --exact {inner}", root.display(), tests.display()),
     )?;
     ensure!(code == 0 && said.contains("1 passed"), "{said}");
-    let jobs = std::fs::read_dir(sandbox.pactify_home().join("jobs"))?.count();
+    let jobs = std::fs::read_dir(sandbox.jobs())?.count();
     assert_eq!(jobs, 1, "the person has the one job that they started");
     assert_eq!(repository.status()?, "");
     Ok(())
@@ -114,13 +110,13 @@ fn what_was_used_and_said_outlives_the_tree() -> Result<()> {
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "Done."}])), &json!({}))?;
     let before = editor.until(&job, "finished")?;
     editor.run("discard", &json!({"jobId": job}))?;
-    ensure!(!folder_of(&sandbox, &job).join("tree").exists());
+    ensure!(!sandbox.job(&job).join("tree").exists());
     let after = editor.status(&job)?;
     ensure!(before["usage"]["outputTokens"].as_u64() > Some(0), "{before:#}");
     assert_eq!((&after["usage"], &after["finalMessage"]), (&before["usage"], &json!("Done.")));
     let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
     assert_eq!(events_of(&events, "message").len(), 1, "{events:#}");
-    ensure!(std::fs::read_to_string(folder_of(&sandbox, &job).join("wire.log"))?.contains("turn.completed"));
+    ensure!(std::fs::read_to_string(sandbox.job(&job).join("wire.log"))?.contains("turn.completed"));
     Ok(())
 }
 

@@ -31,10 +31,6 @@ fn use_scripted_agent_but(sandbox: &Sandbox, branches: &str) -> Result<()> {
     configure(sandbox, &format!("[harnesses.codex]\nexecutable = {:?}\n", script.display().to_string()))
 }
 
-fn job_folder(sandbox: &Sandbox, job: &str) -> PathBuf {
-    sandbox.pactify_home().join("jobs").join(job)
-}
-
 /// Every regular file below a folder.
 pub(super) fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
@@ -64,7 +60,7 @@ fn a_tree_that_the_job_swapped_is_not_worked_in_again() -> Result<()> {
 
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "first"}])), &json!({}))?;
     editor.until(&job, "finished")?;
-    let folder = job_folder(&sandbox, &job);
+    let folder = sandbox.job(&job);
     std::fs::rename(folder.join("tree"), folder.join("elsewhere"))?;
     std::os::unix::fs::symlink(repository.path(), folder.join("tree"))?;
 
@@ -138,7 +134,7 @@ fn traps_in_the_job_s_directory_neither_hang_nor_stop_a_repair() -> Result<()> {
         assert!(captured || trap == "manifest", "{trap}: {status:#}");
         let discarded = editor.run("discard", &json!({"jobId": job})).context(trap)?;
         assert_eq!(discarded["disposition"], "discarded", "{trap}");
-        assert!(!job_folder(&sandbox, &job).join("tree").exists(), "{trap}");
+        assert!(!sandbox.job(&job).join("tree").exists(), "{trap}");
     }
     Ok(())
 }
@@ -166,7 +162,7 @@ fn a_resume_that_waits_for_its_turn_can_be_taken_back() -> Result<()> {
     editor.apply(&job)?;
     let status = editor.status(&job)?;
     assert_eq!((&status["attempt"], &status["outcome"]), (&json!(1), &json!("succeeded")), "{status:#}");
-    assert!(!job_folder(&sandbox, &job).join("tree").join("b.txt").exists(), "it never ran");
+    assert!(!sandbox.job(&job).join("tree").join("b.txt").exists(), "it never ran");
     Ok(())
 }
 
@@ -376,7 +372,7 @@ fn a_store_of_accepted_contents_that_a_job_put_there_is_not_used() -> Result<()>
     let edit = "sed -i 's/line 3$/L3/; s/line 30$/L30/' a.txt";
     let job = editor.delegate(&brief(&json!([{"run": plant}, {"run": edit}])), &json!({}))?;
     editor.until(&job, "finished")?;
-    let place = job_folder(&sandbox, &job).join("accepted");
+    let place = sandbox.job(&job).join("accepted");
     assert!(place.symlink_metadata().is_err(), "it was planted, and is gone");
 
     let change_set = editor.run("diffPreview", &json!({"jobId": job}))?["changeSet"].take();

@@ -271,7 +271,7 @@ fn no_harness_is_started_where_there_is_no_tree_for_it() -> Result<()> {
     let mark = sandbox.root().join("ran");
     let job = editor.delegate(&brief(&json!([{"run": format!("touch '{}'", mark.display())}])), &json!({}))?;
     // Something is in the way of the tree by the time that it is the job's turn.
-    let tree = sandbox.pactify_home().join("jobs").join(&job).join("tree");
+    let tree = sandbox.job(&job).join("tree");
     std::fs::create_dir(&tree)?;
     std::fs::write(tree.join("somebody's"), "x")?;
     editor.run("cancel", &json!({"jobId": busy}))?;
@@ -325,7 +325,7 @@ fn a_tree_that_could_not_be_captured_is_told_kept_and_captured_by_a_cancel() -> 
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([write("half.txt", "half\n"), "hang"])), &json!({}))?;
     editor.event(&job, "filesTouched")?;
-    let directory = sandbox.pactify_home().join("jobs").join(&job);
+    let directory = sandbox.job(&job);
     std::fs::rename(directory.join("manifest"), directory.join("away"))?;
     editor.run("cancel", &json!({"jobId": job}))?;
     let status = editor.until(&job, "finished")?;
@@ -386,7 +386,7 @@ fn what_runs_inside_a_job_decides_nothing_about_another_one() -> Result<()> {
         let ended = inside(&sandbox, verb)?;
         assert!(ended.code() == 3 && ended.stderr.contains("inside job 20261129-101112-aaaaaa"), "{verb:?}: {ended:?}");
     }
-    assert!(!path.join("a.txt").exists() && sandbox.pactify_home().join("jobs").join(&job).join("tree").exists());
+    assert!(!path.join("a.txt").exists() && sandbox.job(&job).join("tree").exists());
     sandbox.set("PACTIFY_JOB", "");
     inside(&sandbox, applied)?.success()?;
     assert!(path.join("a.txt").exists());
@@ -439,7 +439,7 @@ fn a_job_that_was_outlived_is_captured_by_a_cancel_and_not_removed_or_gone_on_wi
     prune.args(["sub", "prune", &job, "--yes", "--json"]);
     let pruned = Running::start(prune, b"")?.wait(JOB)?;
     assert!(pruned.stdout.contains("may still run") && pruned.stdout.contains("pactify sub cancel"), "{pruned:?}");
-    assert!(sandbox.pactify_home().join("jobs").join(&job).join("tree/half.txt").exists());
+    assert!(sandbox.job(&job).join("tree/half.txt").exists());
 
     editor.run("cancel", &json!({"jobId": job}))?;
     assert!(rendezvous::ends(agent, Duration::from_secs(10))?, "its processes are swept");

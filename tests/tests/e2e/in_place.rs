@@ -53,7 +53,7 @@ fn it_sees_ignored_files_and_current_dirt_and_leaves_nothing_behind() -> Result<
         ensure!(said.contains(seen), "{seen} is not in {said}");
     }
     assert_eq!(repository.snapshot()?.changed_since(&before), Vec::<String>::new(), "no ref, no index, no file");
-    ensure!(!sandbox.pactify_home().join("jobs").join(&job).join("tree").exists());
+    ensure!(!sandbox.job(&job).join("tree").exists());
 
     for (verb, code) in [("openWorktree", "wrongState"), ("diffPreview", "wrongState")] {
         assert_eq!(editor.refused(verb, &json!({"jobId": job}))?.reason(), code, "{verb}");
@@ -143,7 +143,7 @@ fn a_recovery_compares_and_what_it_cannot_read_counts_as_changed() -> Result<()>
         let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
         kill_process(host, Signal::KILL)?;
         ensure!(rendezvous::ends(host, Duration::from_secs(10))?);
-        meanwhile(&sandbox.pactify_home().join("jobs").join(&job))?;
+        meanwhile(&sandbox.job(&job))?;
         editor.run("cancel", &json!({"jobId": job}))?;
         ensure!(rendezvous::ends(agent, Duration::from_secs(10))?, "its processes are swept");
         editor.status(&job)
@@ -181,7 +181,7 @@ fn a_host_that_dies_between_its_comparison_and_its_conclusion_hides_nothing() ->
     let ended = editor.until(&job, "finished")?;
     drop(editor);
     // What such a host leaves: a journal that ends after the comparison.
-    let path = sandbox.pactify_home().join("jobs").join(&job).join("events.jsonl");
+    let path = sandbox.job(&job).join("events.jsonl");
     let journal = std::fs::read_to_string(&path)?;
     let lines: Vec<_> = journal.split_inclusive('\n').collect();
     let compared = lines.iter().position(|line| line.contains("checkoutCompared")).context("nothing compared")?;

@@ -104,7 +104,7 @@ fn codex_starts_nothing_that_a_repository_brings_and_names_what_it_follows() -> 
     let status = editor.until(&job, "finished")?;
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(1)), "{status:#}");
     assert!(!started.exists(), "the repository had something started");
-    let outside = stage.sandbox.pactify_home().join("jobs").join(&job).join("outside.txt");
+    let outside = stage.sandbox.job(&job).join("outside.txt");
     assert!(!outside.exists(), "the repository had the sandbox lifted");
     assert_eq!(heard(&stage.provider.requests()[0].body), ["SKILL-MARK"]);
     assert_eq!(named(&status).context("nothing is named")?, ".agents/skills, .codex/skills");

@@ -268,7 +268,7 @@ fn a_job_that_was_recovered_is_recovered_once() -> Result<()> {
     assert_eq!((&status["attempt"], &status["error"]["code"]), (&json!(2), &json!("hostLost")), "{status:#}");
 
     // Who saw it lost, and gets its lock only now, starts a host for it all the same.
-    let folder = stage.sandbox.pactify_home().join("jobs").join(&job);
+    let folder = stage.sandbox.job(&job);
     let journal = fs::read(folder.join("events.jsonl"))?;
     let lock = File::options().append(true).read(true).open(folder.join("lock"))?;
     lock.lock()?;
@@ -290,7 +290,7 @@ fn what_a_job_is_held_against_is_on_the_disk_before_it_runs() -> Result<()> {
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     // The agent's first act is to look.
     let seen = stage.sandbox.root().join("seen");
-    let jobs = stage.sandbox.pactify_home().join("jobs");
+    let jobs = stage.sandbox.jobs();
     let look =
         format!("mkdir '{0}' && cp -r '{1}'/*/shared '{1}'/*/events.jsonl '{0}'", seen.display(), jobs.display());
     for more in [json!({"access": "readOnly", "inPlace": true}), json!({})] {

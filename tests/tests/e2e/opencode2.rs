@@ -81,7 +81,7 @@ fn a_login_of_its_own_is_made_kept_and_used_by_jobs() -> Result<()> {
 
     let theirs = stage.sandbox.home().join(".local/share/opencode");
     assert!(!theirs.exists(), "the person's own has no part in it");
-    let home = stage.sandbox.pactify_home().join("jobs").join(&job).join("home");
+    let home = stage.sandbox.job(&job).join("home");
     assert!(!home.join("config/opencode/opencode.json").exists(), "its settings went with the job");
     assert!(!home.join("data").exists(), "the job has no copy");
     Ok(())

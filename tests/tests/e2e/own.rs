@@ -87,7 +87,7 @@ fn a_program_of_ones_own_is_listed_delegated_to_and_its_result_applied() -> Resu
     let status = editor.until(&job, "finished")?;
     let said = status["finalMessage"].as_str().unwrap_or_default();
     assert_eq!((&status["outcome"], said), (&json!("succeeded"), "de yes [redacted]\nDone."), "{status:#}");
-    let folder = sandbox.pactify_home().join("jobs").join(&job);
+    let folder = sandbox.job(&job);
     for file in ["events.jsonl", "wire.log", "host.log"] {
         assert!(!std::fs::read_to_string(folder.join(file))?.contains(SECRET), "{file}");
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// What was recorded of a job, in the words of the wire.
 fn asked(sandbox: &Sandbox, job: &str) -> Result<Value> {
-    let record = sandbox.pactify_home().join("jobs").join(job).join("job.json");
+    let record = sandbox.job(job).join("job.json");
     let spec: Value = serde_json::from_slice(&fs::read(record)?)?;
     let verify: Vec<&Value> = spec["verify"].as_array().into_iter().flatten().map(|check| &check["command"]).collect();
     Ok(json!({

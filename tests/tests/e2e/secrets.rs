@@ -88,7 +88,7 @@ http_headers = {{ X-Title = "{HEADER}" }}
     }
     sinks.push(("the server's standard error".to_owned(), editor.client().stderr()));
     // What the job itself is given is what the secrets are for: its settings, and its home.
-    let folder = sandbox.pactify_home().join("jobs").join(&job);
+    let folder = sandbox.job(&job);
     let given = [folder.join("job.json"), folder.join("home/config.toml")];
     for path in super::hostile::files_below(&sandbox.pactify_home())? {
         if !given.contains(&path) {
@@ -187,7 +187,7 @@ fn settings_that_no_job_may_have_are_refused_before_anything_is_written() -> Res
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let good = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "Done."}])), &json!({}))?;
     assert_eq!(editor.until(&good, "finished")?["outcome"], "succeeded");
-    let jobs = || super::hostile::files_below(&sandbox.pactify_home().join("jobs")).map(|files| files.len());
+    let jobs = || super::hostile::files_below(&sandbox.jobs()).map(|files| files.len());
     let before = jobs()?;
     for (name, setting) in [
         ("codex", format!("model_providers.x.experimental_bearer_token = \"{WRITTEN}\"")),
@@ -215,7 +215,7 @@ fn settings_that_no_job_may_have_are_refused_before_anything_is_written() -> Res
     }
 
     // A job of a version that did not look goes no further either.
-    let record = sandbox.pactify_home().join("jobs").join(&good).join("job.json");
+    let record = sandbox.job(&good).join("job.json");
     let mut spec: Value = serde_json::from_str(&fs::read_to_string(&record)?)?;
     spec["settings"]["config"] = json!({"notify": ["x"]});
     fs::write(&record, spec.to_string())?;

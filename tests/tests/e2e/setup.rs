@@ -81,7 +81,7 @@ fn a_repository_s_own_command_runs_only_once_its_exact_text_is_approved() -> Res
     let asked =
         json!({"kind": "setup", "repository": format!("file://{}", repository.path().display()), "text": command});
     assert_eq!(refused["approval"], asked);
-    assert_eq!((lines(&ran), std::fs::read_dir(sandbox.pactify_home().join("jobs"))?.count()), (0, 0));
+    assert_eq!((lines(&ran), std::fs::read_dir(sandbox.jobs())?.count()), (0, 0));
 
     let mut answer = asked.clone();
     answer["decision"] = "allow".into();
@@ -131,11 +131,11 @@ fn a_configured_command_runs_for_every_new_tree_and_no_resume_in_a_clean_environ
         sandbox.set(name, value);
     }
     let repository = filled_without(&sandbox)?;
-    let count = sandbox.pactify_home().join("jobs/count");
+    let count = sandbox.jobs().join("count");
     let mut editor = Editor::open(&sandbox, &repository)?;
     let job = editor.delegate(&brief(), &json!({}))?;
     assert_eq!(editor.until(&job, "finished")?["outcome"], "succeeded");
-    let folder = sandbox.pactify_home().join("jobs").join(&job);
+    let folder = sandbox.job(&job);
     let seen = std::fs::read_to_string(folder.join("seen"))?;
     for line in [
         "KEPT=kept".to_owned(),
@@ -187,8 +187,7 @@ fn a_setup_that_fails_or_takes_too_long_ends_the_job_before_the_harness() -> Res
         assert!(says.iter().all(|words| message.contains(words)), "{message}");
         let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
         assert!(!events.to_string().contains("\"launched\""), "the harness was started");
-        let pid: i32 =
-            std::fs::read_to_string(sandbox.pactify_home().join("jobs").join(&job).join("pid"))?.trim().parse()?;
+        let pid: i32 = std::fs::read_to_string(sandbox.job(&job).join("pid"))?.trim().parse()?;
         assert!(rendezvous::ends(Pid::from_raw(pid).context("pid 0")?, GONE)?);
     }
     Ok(())

@@ -169,13 +169,13 @@ fn jobs_of_newer_formats_are_listed_and_left_alone() -> Result<()> {
     for (entry, id) in unreadable.iter().zip([NEWER, "20991231-235959-jjjjjj"]) {
         assert_eq!((&entry["jobId"], &entry["failure"]["code"]), (&json!(id), &json!("storeNewer")), "{list:#}");
         assert!(entry["failure"]["message"].as_str().context("no message")?.contains("format 99"), "{list:#}");
-        let before = contents(&sandbox.pactify_home().join("jobs").join(id))?;
+        let before = contents(&sandbox.job(id))?;
         for verb in ["status", "diffPreview", "cancel", "discard"] {
             let refused = editor.refused(verb, &json!({"jobId": id}))?;
             let data = refused.data.with_context(|| format!("{verb}: no data"))?;
             assert_eq!(data["code"], "storeNewer", "{verb} {id}: {data:#}");
         }
-        assert_eq!(contents(&sandbox.pactify_home().join("jobs").join(id))?, before);
+        assert_eq!(contents(&sandbox.job(id))?, before);
     }
     assert_eq!(unreadable.len(), 2, "{list:#}");
     drop((spec, journal));
@@ -196,7 +196,7 @@ fn a_summary_of_another_format_counts_as_absent() -> Result<()> {
     let host = Pid::from_raw(i32::try_from(host)?).context("pid 0")?;
     assert!(rendezvous::ends(host, JOB)?);
     drop(editor);
-    let file = sandbox.pactify_home().join("jobs").join(&job).join("summary.json");
+    let file = sandbox.job(&job).join("summary.json");
     let title = |sandbox: &Sandbox| -> Result<Value> {
         // A new server each time: a running one remembers.
         let mut editor = Editor::open(sandbox, repository.path())?;
@@ -215,7 +215,7 @@ fn a_host_answers_a_newer_server_as_far_as_it_understands() -> Result<()> {
     let (mut editor, _repository, _) = stage(&sandbox)?;
     let job = delegate(&mut editor, &json!(["hang"]), "readOnly")?;
     editor.event(&job, "launched")?;
-    let socket = sandbox.pactify_home().join("jobs").join(&job).join("host.sock");
+    let socket = sandbox.job(&job).join("host.sock");
 
     let hello = ask(&socket, r#"{"request":"hello","version":"9.0.0","protocol":9}"#)?;
     assert_eq!((&hello["reply"], &hello["job"]), (&json!("hello"), &json!(job)));

@@ -79,7 +79,7 @@ fn an_editor_that_is_left_without_a_word_starts_no_job() -> Result<()> {
     terminal.until(&["empty", "code 2"])?;
     terminal.enter("clear; VISUAL=false $PACTIFY sub run; echo \"code $?\"")?;
     terminal.until(&["the editor false ended with", "code 2"])?;
-    assert!(!sandbox.pactify_home().join("jobs").read_dir().is_ok_and(|mut jobs| jobs.next().is_some()));
+    assert!(!sandbox.jobs().read_dir().is_ok_and(|mut jobs| jobs.next().is_some()));
     Ok(())
 }
 

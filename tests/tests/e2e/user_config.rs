@@ -86,7 +86,7 @@ fn a_mode_that_rests_on_the_configuration_refuses_another_one_before_anything_st
     let folder = repository.path().display().to_string();
     let arguments = ["sub", "run", "kimi", "--read-only", "--with-user-config", "--repo", &folder];
     assert_eq!(sandbox.start("pactify", &arguments, b"Look.")?.wait(PATIENCE)?.code(), 2);
-    assert!(fs::read_dir(sandbox.pactify_home().join("jobs")).map_or(0, Iterator::count) == 0, "there is a job");
+    assert!(fs::read_dir(sandbox.jobs()).map_or(0, Iterator::count) == 0, "there is a job");
     Ok(())
 }
 
@@ -114,7 +114,7 @@ fn codex_takes_it_within_its_sandbox_and_keeps_its_thread_out_of_the_person_s_ho
     let asked = &stage.provider.requests()[0];
     assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"), "the provider is the person's");
     assert!(asked.body.to_string().contains("Say mushroom."), "and so are the instructions");
-    let folder = stage.sandbox.pactify_home().join("jobs").join(&job);
+    let folder = stage.sandbox.job(&job);
     assert!(!stage.sandbox.home().join("outside").exists(), "its access is the job's");
     assert!(folder.join("tree/tried.txt").exists() && !folder.join("tree/notified").exists());
 
@@ -172,7 +172,7 @@ fn kimi_takes_its_hooks_and_instructions_and_keeps_its_session() -> Result<()> {
 
     let persons = stage.sandbox.home().join(".kimi-code");
     assert!(!persons.join("sessions").exists() && !persons.join("session_index.jsonl").exists());
-    let home = stage.sandbox.pactify_home().join("jobs").join(job).join("home/kimi");
+    let home = stage.sandbox.job(&job).join("home/kimi");
     assert!(home.join("sessions").is_dir() && !home.join("config.toml").exists());
     assert_eq!(holding(stage.sandbox.root(), KEY)?, [persons.join("config.toml")]);
     Ok(())
@@ -206,7 +206,7 @@ fn opencode_s_session_is_in_the_person_s_list_and_its_permissions_are_the_job_s(
     let status = finished(&mut editor, &job)?;
     let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(1)), "{events:#}");
-    assert!(!stage.sandbox.pactify_home().join("jobs/outside.txt").exists(), "its access is the job's");
+    assert!(!stage.sandbox.jobs().join("outside.txt").exists(), "its access is the job's");
     assert!(!stage.sandbox.pactify_home().join("outside.txt").exists());
     assert!(notices(&status).contains("agent.build.permission"), "{status:#}");
     assert!(stage.provider.requests()[0].body.to_string().contains("Say mushroom."));
@@ -235,7 +235,7 @@ fn agy_works_in_the_person_s_home_where_its_conversation_is_listed() -> Result<(
     let persons = sandbox.home().join(".gemini/antigravity-cli");
     assert_eq!(fs::read_dir(persons.join("conversations"))?.count(), 1);
     assert!(!persons.join("settings.json").exists(), "nothing of ours is written there");
-    let home = sandbox.pactify_home().join("jobs").join(&job).join("home");
+    let home = sandbox.job(&job).join("home");
     assert_eq!(fs::read_dir(home)?.count(), 0);
     let more = agy::brief(&[json!({"say": "More."})]);
     editor.run("resume", &json!({"jobId": job, "message": more}))?;

@@ -1,6 +1,5 @@
 //! Verification of results: who names its commands, when they run, what they may not touch, what they decide.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -41,10 +40,6 @@ fn filled(sandbox: &Sandbox) -> Result<Repository<'_>> {
 
 fn job() -> String {
     brief(&json!([write("by-the-job", "x\n"), {"say": "Done."}]))
-}
-
-fn of_job(sandbox: &Sandbox, job: &str, file: &str) -> PathBuf {
-    sandbox.pactify_home().join("jobs").join(job).join(file)
 }
 
 #[test]
@@ -102,9 +97,9 @@ fn a_result_is_verified_in_its_tree_and_what_that_writes_is_no_part_of_it() -> R
     ensure!(told.iter().all(|one| one["passed"] == true && one["exitCode"] == 0), "{status:#}");
     assert_eq!(told[0]["tail"], "seen\n");
     ensure!(status["notices"].to_string().contains("left behind were ended"), "{status:#}");
-    let left: i32 = std::fs::read_to_string(of_job(&sandbox, &job, "left"))?.trim().parse()?;
+    let left: i32 = std::fs::read_to_string(sandbox.job(&job).join("left"))?.trim().parse()?;
     ensure!(rendezvous::ends(Pid::from_raw(left).context("pid 0")?, GONE)?);
-    let seen = std::fs::read_to_string(of_job(&sandbox, &job, "seen"))?;
+    let seen = std::fs::read_to_string(sandbox.job(&job).join("seen"))?;
     ensure!(seen.contains(&format!("PACTIFY_JOB={job}")) && !seen.contains("a-secret") && !seen.contains("GIT_DIR"));
 
     let preview = editor.run("diffPreview", &json!({"jobId": job}))?;
@@ -126,7 +121,7 @@ fn a_job_that_goes_on_does_not_take_what_its_verification_wrote_for_its_own() ->
     let job = editor.delegate(&job(), &json!({}))?;
     let status = editor.until(&job, "finished")?;
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(1)), "{status:#}");
-    let tree = of_job(&sandbox, &job, "tree");
+    let tree = sandbox.job(&job).join("tree");
     ensure!(tree.join("made/new").exists() && tree.join("link").is_symlink(), "it is there to be looked at");
     std::fs::write(tree.join("touched"), "by the person\n")?;
 
@@ -143,7 +138,7 @@ fn a_job_that_goes_on_does_not_take_what_its_verification_wrote_for_its_own() ->
     ensure!(notices.contains("removed what it had made: link, made/new"), "{notices}");
     ensure!(notices.contains("somebody has touched since: touched"), "{notices}");
     ensure!(notices.contains("of the result") && notices.contains("README.md, src/empty.h"), "{notices}");
-    ensure!(!of_job(&sandbox, &job, "residue").exists() && !of_job(&sandbox, &job, "before-verification").exists());
+    ensure!(!sandbox.job(&job).join("residue").exists() && !sandbox.job(&job).join("before-verification").exists());
     Ok(())
 }
 
@@ -169,7 +164,7 @@ fn a_job_that_goes_on_has_its_files_under_their_names_whatever_its_verification_
     let job = editor.delegate(&brief(&steps), &json!({}))?;
     let status = editor.until(&job, "finished")?;
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(7)), "{status:#}");
-    let tree = of_job(&sandbox, &job, "tree");
+    let tree = sandbox.job(&job).join("tree");
     ensure!(tree.join("moved/away").exists() && tree.join("other/one").exists(), "it is there to be looked at");
     std::fs::write(tree.join("taken"), "by the person\n")?;
 
@@ -220,7 +215,7 @@ fn a_result_that_fails_is_told_with_the_reason_and_can_be_taken_all_the_same() -
         assert_eq!(told.iter().filter(|one| one["passed"] == true).count(), passed);
         let last = told.last().context("none")?;
         assert_eq!((&last["passed"], &last["exitCode"]), (&json!(false), &exit), "{status:#}");
-        ensure!(!of_job(&sandbox, &job, "never").exists(), "the first that fails is the last");
+        ensure!(!sandbox.job(&job).join("never").exists(), "the first that fails is the last");
         assert_eq!(status["ending"]["tone"], "bad");
         editor.apply(&job)?;
         assert_eq!(repository.read("by-the-job")?, "x\n");
@@ -242,15 +237,15 @@ fn only_what_would_be_a_success_of_a_write_job_is_verified() -> Result<()> {
         let job = editor.delegate(&brief(&steps), &more)?;
         let status = editor.until(&job, "finished")?;
         assert_eq!(status["outcome"], outcome, "{steps}: {status:#}");
-        ensure!(!of_job(&sandbox, &job, "verified").exists(), "{steps}");
+        ensure!(!sandbox.job(&job).join("verified").exists(), "{steps}");
     }
     let own = json!({"verify": ["touch ../mine"]});
     let job = editor.delegate(&brief(&json!([write("x", "x\n"), {"say": "done"}])), &own)?;
     assert_eq!(editor.until(&job, "finished")?["outcome"], "succeeded");
-    ensure!(of_job(&sandbox, &job, "mine").exists() && !of_job(&sandbox, &job, "verified").exists());
+    ensure!(sandbox.job(&job).join("mine").exists() && !sandbox.job(&job).join("verified").exists());
     let again = editor.run("retry", &json!({"jobId": job}))?["jobId"].as_str().context("no id")?.to_owned();
     assert_eq!(editor.until(&again, "finished")?["outcome"], "succeeded");
-    ensure!(of_job(&sandbox, &again, "mine").exists(), "a retry means what the job meant");
+    ensure!(sandbox.job(&again).join("mine").exists(), "a retry means what the job meant");
     Ok(())
 }
 
@@ -261,14 +256,14 @@ fn a_cancel_ends_a_verification_and_a_host_that_dies_in_one_loses_no_result() ->
     let repository = filled(&sandbox)?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let cancelled = editor.delegate(&job(), &json!({}))?;
-    rendezvous::appears(&of_job(&sandbox, &cancelled, "pid"), Duration::from_secs(60))?;
+    rendezvous::appears(&sandbox.job(&cancelled).join("pid"), Duration::from_secs(60))?;
     assert_eq!(editor.status(&cancelled)?["state"], "verifying");
     editor.run("cancel", &json!({"jobId": cancelled}))?;
     let status = editor.until(&cancelled, "finished")?;
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("cancelled"), &json!(1)), "{status:#}");
 
     let lost = editor.delegate(&job(), &json!({}))?;
-    rendezvous::appears(&of_job(&sandbox, &lost, "pid"), Duration::from_secs(60))?;
+    rendezvous::appears(&sandbox.job(&lost).join("pid"), Duration::from_secs(60))?;
     let host = pid(&editor.event(&lost, "attemptStarted")?["host"]["pid"])?;
     kill_process(host, Signal::KILL)?;
     ensure!(rendezvous::ends(host, GONE)?);
@@ -276,7 +271,7 @@ fn a_cancel_ends_a_verification_and_a_host_that_dies_in_one_loses_no_result() ->
     let status = editor.until(&lost, "finished")?;
     assert_eq!(status["error"]["code"], "hostLost", "{status:#}");
     for job in [cancelled, lost] {
-        let left: i32 = std::fs::read_to_string(of_job(&sandbox, &job, "pid"))?.trim().parse()?;
+        let left: i32 = std::fs::read_to_string(sandbox.job(&job).join("pid"))?.trim().parse()?;
         ensure!(rendezvous::ends(Pid::from_raw(left).context("pid 0")?, GONE)?);
         let content = editor.run("content", &json!({"jobId": job, "side": "result", "path": "by-the-job"}))?;
         assert_eq!(content["text"], "x\n", "what verification wrote is no part of the result");
@@ -345,6 +340,6 @@ fn what_a_repository_looks_like_is_suggested_and_not_run() -> Result<()> {
     assert_eq!(status["outcome"], "succeeded", "{status:#}");
     ensure!(status["notices"].to_string().contains("`make test`"), "{status:#}");
     assert_eq!(status["verification"], Value::Null);
-    ensure!(!of_job(&sandbox, &job, "tree/made").exists());
+    ensure!(!sandbox.job(&job).join("tree/made").exists());
     Ok(())
 }

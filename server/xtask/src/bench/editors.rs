@@ -107,7 +107,7 @@ fn figure(bench: &Bench, driver: Command, what: &str) -> anyhow::Result<Figure> 
 
 /// What the jobs' harnesses said in a second, by job.
 fn paces(sandbox: &Sandbox) -> anyhow::Result<Vec<f64>> {
-    let jobs = sandbox.pactify_home().join("jobs");
+    let jobs = sandbox.jobs();
     let mut found: Vec<_> =
         std::fs::read_dir(jobs).into_iter().flatten().map(|job| Ok(job?.path())).collect::<anyhow::Result<_>>()?;
     found.sort();

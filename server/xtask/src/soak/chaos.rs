@@ -42,7 +42,7 @@ pub(super) fn reign(soak: &Soak, mut rng: Rng, settled: &Receiver<()>) {
 
 /// The hosts that are alive, as the journals name them.
 fn hosts(sandbox: &Sandbox) -> Vec<Pid> {
-    let jobs = std::fs::read_dir(sandbox.pactify_home().join("jobs"));
+    let jobs = std::fs::read_dir(sandbox.jobs());
     jobs.into_iter().flatten().flatten().filter_map(|job| host(&job.path())).collect()
 }
 

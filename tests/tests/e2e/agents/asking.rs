@@ -37,7 +37,7 @@ fn does_what_the_person_says(agent: Agent) -> Result<()> {
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     let job = stage.delegate(&mut editor, "Write two files.", json!({"permissions": "ask"}))?;
     let first = asked(&mut editor, &job)?;
-    let tree = stage.job(&job).join("tree");
+    let tree = stage.sandbox.job(&job).join("tree");
     ensure!(!tree.join("a.txt").exists(), "nothing is done before the answer");
     answer(&mut editor, &job, &first, "allow_once")?;
     let second = asked(&mut editor, &job)?;

@@ -61,7 +61,7 @@ pub(crate) fn kimi_refreshes_it_where_the_person_keeps_it() -> Result<()> {
     assert_eq!(asked.headers.get("authorization").map(String::as_str), Some("Bearer fresh-access"));
     let kept = fs::read_to_string(&login)?;
     assert!(kept.contains("fresh-refresh") && !login.is_symlink(), "{kept}");
-    let inside = fs::canonicalize(stage.job(&job).join("home/kimi/credentials")).context("no link")?;
+    let inside = fs::canonicalize(stage.sandbox.job(&job).join("home/kimi/credentials")).context("no link")?;
     assert_eq!(inside, fs::canonicalize(own.join("credentials"))?, "the job was led to it, and had no copy");
     Ok(())
 }
@@ -80,7 +80,7 @@ pub(crate) fn opencode_writes_it_where_the_person_keeps_it() -> Result<()> {
     let repository = stage.repository()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     let job = stage.delegate(&mut editor, "Wait a little.", json!({}))?;
-    let tree = stage.job(&job).join("tree");
+    let tree = stage.sandbox.job(&job).join("tree");
     editor.event(&job, "launched")?;
     rendezvous::appears(&tree.join("started"), JOB * PATIENCE)?;
     let (process, _) = processes_of(&job).find(|(_, arguments)| arguments.contains(" acp ")).context("no opencode")?;
@@ -98,7 +98,7 @@ pub(crate) fn opencode_writes_it_where_the_person_keeps_it() -> Result<()> {
     assert_eq!(asked.headers.get("authorization").map(String::as_str), Some("Bearer its-own-login"));
     let kept = fs::read_to_string(&login)?;
     ensure!(kept.contains("refreshed-login") && !login.is_symlink(), "{kept}");
-    let link = stage.job(&job).join("home/data/opencode/auth.json");
+    let link = stage.sandbox.job(&job).join("home/data/opencode/auth.json");
     assert_eq!(fs::canonicalize(&link)?, fs::canonicalize(&login)?, "the job was led to it, and had no copy");
     Ok(())
 }

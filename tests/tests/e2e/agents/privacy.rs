@@ -34,7 +34,7 @@ fn kimi_s_keys_go_with_the_job_that_used_them_also_after_a_crash() -> Result<()>
     let other = stage.delegate(&mut editor, "Look around.", json!({"access": "readOnly"}))?;
     let both = |log: &[Entry]| log.iter().filter(|entry| entry.kind == Kind::Request).count() == 2;
     ensure!(stage.provider.wait_for(JOB * PATIENCE, both).is_some(), "both of them ask");
-    let config = |job: &str| stage.job(job).join("home/kimi/config.toml");
+    let config = |job: &str| stage.sandbox.job(job).join("home/kimi/config.toml");
     for job in [&one, &other] {
         ensure!(fs::read_to_string(config(job))?.contains(KEY), "it is there to be found");
         assert_eq!(fs::metadata(config(job))?.permissions().mode() & 0o777, 0o600);

@@ -42,7 +42,7 @@ fn finds_toolchains(agent: Agent) -> Result<()> {
     let job = stage.delegate(&mut editor, "Run the tests.", json!({}))?;
     let status = finished(&mut editor, &job)?;
     assert_eq!(status["outcome"], "succeeded", "{status:#}");
-    let seen = fs::read_to_string(stage.job(&job).join("tree/seen.txt"))?;
+    let seen = fs::read_to_string(stage.sandbox.job(&job).join("tree/seen.txt"))?;
     let modules = home.join("go/pkg/mod");
     let expected = format!(
         "test by the person's cargo\nCARGO_HOME unset\nPYENV_ROOT /opt/pyenv\nGOMODCACHE {}\nNVM_DIR unset\nno ~/.cargo\n",

@@ -59,7 +59,7 @@ fn the_key_reaches_the_provider_and_nothing_else() -> Result<()> {
     let (talked, status) = run("talks")?;
     assert_eq!(status["finalMessage"], "Your key is [redacted].", "{status:#}");
     // What the provider itself repeats is in codex's own session of the job, as codex needs it to go on.
-    let own = [stage.job(&echoed).join("home"), stage.job(&talked).join("home")];
+    let own = [stage.sandbox.job(&echoed).join("home"), stage.sandbox.job(&talked).join("home")];
     let (kept, leaked): (Vec<_>, Vec<_>) =
         holding(stage.sandbox.root(), KEY)?.into_iter().partition(|path| own.iter().any(|home| path.starts_with(home)));
     assert!(!kept.is_empty(), "the key was there to be written down");
@@ -80,7 +80,7 @@ fn a_key_that_only_the_provider_names_is_kept_back_as_well() -> Result<()> {
     let status = editor.until(&job, "finished")?;
     assert_eq!(stage.provider.requests()[0].headers["authorization"], format!("Bearer {KEY}"));
     assert_eq!(status["finalMessage"], "Your key is [redacted].", "{status:#}");
-    let own = stage.job(&job).join("home");
+    let own = stage.sandbox.job(&job).join("home");
     let leaked = holding(stage.sandbox.root(), KEY)?.into_iter().filter(|path| !path.starts_with(&own));
     assert_eq!(leaked.collect::<Vec<_>>(), Vec::<PathBuf>::new());
     Ok(())
@@ -97,8 +97,8 @@ fn codex_works_in_a_home_of_the_job_and_leaves_the_persons_alone() -> Result<()>
     let told = editor.run("harnesses", &json!({}))?;
     assert_eq!(told["harnesses"][0]["loggedIn"], true, "with the key of the gateway");
     assert!(!persons.exists(), "codex made itself a home");
-    assert!(stage.job(&job).join("home/sessions").is_dir(), "the session is in the job's own home");
-    assert!(!stage.job(&job).join("home/auth.json").is_symlink(), "there is no login to lead to");
+    assert!(stage.sandbox.job(&job).join("home/sessions").is_dir(), "the session is in the job's own home");
+    assert!(!stage.sandbox.job(&job).join("home/auth.json").is_symlink(), "there is no login to lead to");
 
     // With a home that codex could not even start with.
     fs::create_dir(&persons)?;
@@ -139,7 +139,7 @@ pub(crate) fn a_login_is_used_where_it_is_and_refreshed_there() -> Result<()> {
     assert_eq!(refreshes, 1);
     assert_eq!(stage.provider.requests()[0].headers["authorization"], format!("Bearer {FRESH}"));
 
-    let link = stage.job(&job).join("home/auth.json");
+    let link = stage.sandbox.job(&job).join("home/auth.json");
     assert_eq!(fs::read_link(&link)?, login, "the job has no copy");
     let refreshed: Value = serde_json::from_slice(&fs::read(&login)?)?;
     assert_eq!(refreshed["tokens"]["refresh_token"], "second", "the person's own file is the refreshed one");

@@ -198,7 +198,7 @@ mod conversation {
         let status = editor.until(&job, "finished")?;
         // All that was asked for was not done.
         assert_eq!(super::super::ending(&status), "failed (harnessFailed)", "{status:#}");
-        let tree = sandbox.pactify_home().join("jobs").join(&job).join("tree");
+        let tree = sandbox.job(&job).join("tree");
         let text = |name: &str| std::fs::read_to_string(tree.join(name)).with_context(|| name.to_owned());
         assert_eq!(text("sub/new.txt")?, "password: 'hunter2hunter2'\n", "as it was sent, letter by letter");
         assert_eq!(text("read.txt")?, "password: 'hunter2hunter2'\n");
@@ -252,7 +252,7 @@ mod conversation {
             {"run": "touch started; sleep 3001"}, {"say": "Never."},
         ]);
         let job = editor.delegate(&agent::brief(&steps), &json!({"harness": "scripted"}))?;
-        let tree = sandbox.pactify_home().join("jobs").join(&job).join("tree");
+        let tree = sandbox.job(&job).join("tree");
         editor.event(&job, "commandStarted")?;
         pactify_tests::rendezvous::appears(&tree.join("started"), editor::JOB)?;
         editor.run("cancel", &json!({"jobId": job}))?;

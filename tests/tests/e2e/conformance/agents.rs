@@ -157,7 +157,7 @@ fn lost(agent: Agent) -> Result<Lie> {
     let job = stage.delegate(&mut editor, BRIEFS[0], json!({}))?;
     let status = agents::finished(&mut editor, &job)?;
     assert_eq!(status["outcome"], "succeeded", "{status:#}");
-    let home = stage.sandbox.pactify_home().join("jobs").join(&job).join("home");
+    let home = stage.sandbox.job(&job).join("home");
     let sessions = if agent == Agent::Kimi { "kimi/sessions" } else { "data/opencode" };
     std::fs::remove_dir_all(home.join(sessions)).context(sessions)?;
     editor.run("resume", &json!({"jobId": job, "message": BRIEFS[1]}))?;

@@ -110,7 +110,7 @@ impl Row for Agy {
         let brief = agy::brief(&[write, say]);
         let job = editor.delegate(&brief, &json!({"harness": "agy"}))?;
         editor.until(&job, "finished")?;
-        let home = sandbox.pactify_home().join("jobs").join(&job).join("home");
+        let home = sandbox.job(&job).join("home");
         std::fs::remove_dir_all(home.join("gemini/antigravity-cli/conversations"))?;
         editor.run("resume", &json!({"jobId": job, "message": brief}))?;
         let outcome = ending(&editor.until(&job, "finished")?);

@@ -95,7 +95,7 @@ impl Row for Codex {
         let steps = pactify_tests::agent::brief(&json!([write, {"say": "Done."}]));
         let job = editor.delegate(&steps, &json!({}))?;
         editor.until(&job, "finished")?;
-        let home = sandbox.pactify_home().join("jobs").join(&job).join("home");
+        let home = sandbox.job(&job).join("home");
         std::fs::remove_dir_all(home.join("sessions"))?;
         editor.run("resume", &json!({"jobId": job, "message": steps}))?;
         let outcome = ending(&editor.until(&job, "finished")?);

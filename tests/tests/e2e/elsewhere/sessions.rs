@@ -7,7 +7,7 @@ use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::Editor;
 use serde_json::json;
 
-use super::{filled, folder_of, sandbox};
+use super::{filled, sandbox};
 
 #[test]
 fn the_person_s_sessions_stay_and_a_job_s_go_with_it() -> Result<()> {
@@ -26,12 +26,11 @@ fn the_person_s_sessions_stay_and_a_job_s_go_with_it() -> Result<()> {
     for job in [&one, &other] {
         assert_eq!(editor.until(job, "finished")?["outcome"], "succeeded");
     }
-    let of =
-        |job: &str| -> Result<usize> { Ok(crate::hostile::files_below(&folder_of(&sandbox, job).join("home"))?.len()) };
+    let of = |job: &str| -> Result<usize> { Ok(crate::hostile::files_below(&sandbox.job(job).join("home"))?.len()) };
     ensure!(of(&one)? > 0 && of(&other)? > 0, "each has its session in a home of its own");
     editor.run("discard", &json!({"jobId": one}))?;
     ensure!(of(&other)? > 0, "the other job's session is its own");
-    ensure!(!folder_of(&sandbox, &one).join("home").exists(), "a session goes with its job");
+    ensure!(!sandbox.job(&one).join("home").exists(), "a session goes with its job");
     editor.run("resume", &json!({"jobId": other, "message": brief(&json!([write("b.txt", "b\n")]))}))?;
     assert_eq!(editor.until(&other, "finished")?["outcome"], "succeeded", "and can go on");
     assert_eq!(fs::read_to_string(&own)?, kept);

@@ -20,7 +20,7 @@ fn nothing_of_the_outer_world_reaches_a_process() -> anyhow::Result<()> {
     }
     // codex refuses a home below TMPDIR, and a socket's path has 107 bytes.
     assert!(!sandbox.pactify_home().starts_with(sandbox.tmp()));
-    let socket = sandbox.pactify_home().join("jobs").join("j".repeat(26)).join("sock");
+    let socket = sandbox.job(&"j".repeat(26)).join("sock");
     assert!(socket.as_os_str().len() < 107, "{}", socket.display());
     Ok(())
 }

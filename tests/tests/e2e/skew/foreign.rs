@@ -40,12 +40,11 @@ impl Foreign {
         journal_format: u64,
         change: impl FnOnce(&mut Value),
     ) -> Result<Self> {
-        let jobs = sandbox.pactify_home().join("jobs");
-        let mut spec: Value = serde_json::from_slice(&fs::read(jobs.join(job).join("job.json"))?)?;
+        let mut spec: Value = serde_json::from_slice(&fs::read(sandbox.job(job).join("job.json"))?)?;
         spec["id"] = id.into();
         change(&mut spec);
         // Made aside and renamed, as a server may look at any time.
-        let (making, folder) = (jobs.join(format!(".{id}")), jobs.join(id));
+        let (making, folder) = (sandbox.job(&format!(".{id}")), sandbox.job(id));
         fs::DirBuilder::new().mode(0o700).create(&making)?;
         let (header, sum) = sealed(&json!({"pactify": "journal", "format": journal_format, "job": id}), Sum::default());
         for (name, text) in [("job.json", spec.to_string()), ("events.jsonl", header), ("lock", String::new())] {
