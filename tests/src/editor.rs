@@ -98,17 +98,27 @@ impl Editor {
         }
     }
 
+    /// Everything that `pactify.events` tells of the job so far: events with their times and texts.
+    pub fn events(&mut self, job: &str) -> Result<Vec<Value>> {
+        let mut list = self.run("events", &json!({"jobId": job, "limit": 1000}))?;
+        serde_json::from_value(list["events"].take()).with_context(|| format!("no events: {list}"))
+    }
+
+    /// The job's events of this type.
+    pub fn events_of(&mut self, job: &str, kind: &str) -> Result<Vec<Value>> {
+        let events = self.events(job)?.into_iter().map(|mut told| told["event"].take());
+        Ok(events.filter(|event| event["type"] == kind).collect())
+    }
+
     /// Waits for the first event of this type and gives it.
     pub fn event(&mut self, job: &str, kind: &str) -> Result<Value> {
         let deadline = Instant::now() + JOB;
         loop {
-            let list = self.run("events", &json!({"jobId": job, "limit": 1000}))?;
-            let events = list["events"].as_array().context("no events")?;
-            if let Some(event) = events.iter().find(|event| event["event"]["type"] == kind) {
-                return Ok(event["event"].clone());
+            if let Some(event) = self.events_of(job, kind)?.into_iter().next() {
+                return Ok(event);
             }
             if Instant::now() >= deadline {
-                bail!("job {job} has no event {kind}: {list:#}");
+                bail!("job {job} has no event {kind}: {:#}", Value::from(self.events(job)?));
             }
             let _ = self.client.notification("pactify/job/event", LOOK);
         }

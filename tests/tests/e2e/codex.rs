@@ -108,11 +108,9 @@ fn what_codex_edits_and_runs_is_previewed_and_applied() -> Result<()> {
     let changed = before.changed_since(&repository.snapshot()?);
     assert_eq!(changed, [format!(".git/refs/pactify/keep/{job}")], "nothing but what keeps the base from gc");
 
-    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
-    let told = |kind: &str| events_of(&events, kind);
-    assert_eq!(told("filesTouched")[0]["paths"], json!(["hello.txt"]));
-    assert_eq!(told("commandEnded")[0]["exitCode"], 0);
-    assert_eq!(told("message").len(), 2, "the aside and the last word");
+    assert_eq!(editor.events_of(&job, "filesTouched")?[0]["paths"], json!(["hello.txt"]));
+    assert_eq!(editor.events_of(&job, "commandEnded")?[0]["exitCode"], 0);
+    assert_eq!(editor.events_of(&job, "message")?.len(), 2, "the aside and the last word");
 
     editor.apply(&job)?;
     assert_eq!(repository.read("hello.txt")?, "hello\n");
@@ -175,8 +173,7 @@ fn a_read_only_job_that_is_told_to_write_writes_nothing_and_says_so() -> Result<
     let tree = stage.sandbox.job(&job).join("tree");
     assert!(!tree.join("hello.txt").exists() && !tree.join("shell.txt").exists());
     // codex tells of a command that fails at once only if it was slow enough; where it does, it failed.
-    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
-    for ended in events_of(&events, "commandEnded") {
+    for ended in editor.events_of(&job, "commandEnded")? {
         assert_ne!(ended["exitCode"], 0, "{ended}");
     }
     let asked = stage.provider.requests().last().context("nothing was asked")?.body.to_string();
@@ -269,10 +266,4 @@ fn assert_leaves_no_mount_points(stage: &Stage, job: &str) -> Result<()> {
     let left = mount_points(&stage.sandbox.job(job).join("tree"));
     ensure!(left.is_empty(), "left in the tree: {left:?}");
     Ok(())
-}
-
-/// The events of this type in a list of them.
-pub(crate) fn events_of(list: &Value, kind: &str) -> Vec<Value> {
-    let events = list["events"].as_array().into_iter().flatten().map(|event| &event["event"]);
-    events.filter(|event| event["type"] == kind).cloned().collect()
 }

@@ -16,8 +16,6 @@ use pactify_tests::outside;
 use pactify_tests::sandbox::{Repository, Sandbox};
 use serde_json::{Value, json};
 
-use crate::codex::events_of;
-
 /// A sandbox in which the scripted agent stands in for codex.
 fn sandbox() -> Result<Sandbox> {
     let sandbox = Sandbox::new()?;
@@ -35,8 +33,7 @@ fn filled(sandbox: &Sandbox) -> Result<Repository<'_>> {
 fn run_in_a_job(editor: &mut Editor, command: &str) -> Result<(i64, String)> {
     let job = editor.delegate(&brief(&json!([{"run": command}, {"say": "Done."}])), &json!({}))?;
     editor.until(&job, "finished")?;
-    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
-    let ended = events_of(&events, "commandEnded").pop().with_context(|| format!("no command: {events:#}"))?;
+    let ended = editor.events_of(&job, "commandEnded")?.pop().context("no command")?;
     let told = ended["tail"].as_str().or(ended["output"].as_str()).unwrap_or_default();
     Ok((ended["exitCode"].as_i64().context("no exit code")?, told.to_owned()))
 }
@@ -114,8 +111,7 @@ fn what_was_used_and_said_outlives_the_tree() -> Result<()> {
     let after = editor.status(&job)?;
     ensure!(before["usage"]["outputTokens"].as_u64() > Some(0), "{before:#}");
     assert_eq!((&after["usage"], &after["finalMessage"]), (&before["usage"], &json!("Done.")));
-    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
-    assert_eq!(events_of(&events, "message").len(), 1, "{events:#}");
+    assert_eq!(editor.events_of(&job, "message")?.len(), 1);
     ensure!(std::fs::read_to_string(sandbox.job(&job).join("wire.log"))?.contains("turn.completed"));
     Ok(())
 }

@@ -12,7 +12,7 @@ use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, configure, pid, use_scripted_agent};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::Sandbox;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 mod callers;
@@ -89,8 +89,7 @@ fn a_harness_that_never_pauses_runs_out_of_time_all_the_same() -> Result<()> {
     let job = editor.delegate("Never stop talking.", &json!({"timeoutSeconds": 2}))?;
     let status = editor.until(&job, "finished")?;
     assert_eq!(status["outcome"], "timedOut", "{status:#}");
-    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
-    let events = events["events"].as_array().context("no events")?;
+    let events = editor.events(&job)?;
     let at = |kind: &str| {
         let event = events.iter().find(|event| event["event"]["type"] == kind);
         second_of_day(event.and_then(|event| event["at"].as_str()).context("no such event")?)
@@ -285,10 +284,9 @@ fn what_an_agent_says_cannot_drive_the_editor() -> Result<()> {
     for job in &jobs {
         let refused = editor.refused("content", &json!({"jobId": job, "side": "result", "path": hostile}))?;
         assert!(!refused.message.chars().any(deceives), "{refused:?}");
-        let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
-        let notices = events["events"].as_array().context("no events")?;
-        let notices = notices.iter().filter(|event| event["event"]["type"] == "notice");
-        notices.map(|event| assert_plain(event, "notice")).collect::<Result<Vec<()>>>()?;
+        let events = editor.events(job)?;
+        let mut notices = events.iter().filter(|event| event["event"]["type"] == "notice");
+        notices.try_for_each(|event| assert_plain(event, "notice"))?;
         assert_plain(&editor.status(job)?["error"], "error")?;
         assert_plain(&editor.run("status", &json!({}))?["jobs"], "jobs")?;
     }
@@ -319,7 +317,7 @@ fn a_repair_that_is_killed_is_repaired_by_whoever_comes_next() -> Result<()> {
     kill_process(host, Signal::KILL)?;
     drop(first);
 
-    let mut killed = std::collections::BTreeSet::from([host.as_raw_nonzero().get()]);
+    let mut killed = std::collections::BTreeSet::from([host.as_raw_nonzero()]);
     let deadline = Instant::now() + Duration::from_secs(60);
     // Two servers at once, and each host that repairs is killed as soon as it is seen, three times.
     let mut left = 3;
@@ -337,13 +335,10 @@ fn a_repair_that_is_killed_is_repaired_by_whoever_comes_next() -> Result<()> {
             one.until(&job, "finished")?;
             continue;
         }
-        let events = one.run("events", &json!({"jobId": job, "limit": 1000}))?;
-        let events = events["events"].as_array().context("no events")?.clone();
-        let hosts = events.iter().filter_map(|event| event["event"]["host"]["pid"].as_i64());
-        for found in hosts.collect::<Vec<_>>() {
-            let found = i32::try_from(found)?;
-            if killed.insert(found) {
-                let _ = kill_process(Pid::from_raw(found).context("pid 0")?, Signal::KILL);
+        for started in one.events_of(&job, "attemptStarted")? {
+            let found = pid(&started["host"]["pid"])?;
+            if killed.insert(found.as_raw_nonzero()) {
+                let _ = kill_process(found, Signal::KILL);
             }
         }
         left -= 1;

@@ -96,8 +96,7 @@ fn a_job_that_costs_more_than_it_may_is_ended_and_takes_no_further_turn() -> Res
     editor.run("resume", &json!({"jobId": job, "message": more}))?;
     let status = editor.until(&job, "finished")?;
     assert_eq!((&status["attempt"], &status["error"]["code"]), (&json!(3), &json!("overLimit")), "{status:#}");
-    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?.to_string();
-    assert_eq!(events.matches("\"launched\"").count(), 2, "the third is not begun: {events}");
+    assert_eq!(editor.events_of(&job, "launched")?.len(), 2, "the third is not begun");
     Ok(())
 }
 

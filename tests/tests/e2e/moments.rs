@@ -1,22 +1,18 @@
 //! What happens at moments that nobody hits by chance: between two steps of a job, which a git that waits keeps apart.
 
+mod recoveries;
+
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use pactify_core::AbsPath;
-use pactify_core::job::event::{AttemptReason, HostRecord, Known};
-use pactify_engine::journal::Journal;
-use pactify_engine::store::Store;
 use pactify_tests::agent::{self, Profile, brief, write};
-use pactify_tests::editor::{Editor, JOB, pid};
+use pactify_tests::editor::Editor;
 use pactify_tests::outside;
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::{Repository, Sandbox};
-use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -109,13 +105,6 @@ impl Stage {
     }
 }
 
-/// The types of a job's events, in order.
-fn types(editor: &mut Editor, job: &str) -> Result<Vec<String>> {
-    let list = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
-    let events = list["events"].as_array().context("no events")?.iter();
-    Ok(events.filter_map(|event| event["event"]["type"].as_str().map(str::to_owned)).collect())
-}
-
 #[test]
 fn a_cancel_before_the_setup_starts_nothing() -> Result<()> {
     let stage = Stage::new()?;
@@ -133,9 +122,8 @@ fn a_cancel_before_the_setup_starts_nothing() -> Result<()> {
     let status = editor.until(&job, "finished")?;
     assert_eq!((&status["outcome"], &status["error"]), (&json!("cancelled"), &Value::Null), "{status:#}");
     ensure!(!stage.has("setup"), "the setup ran");
-    let types = types(&mut editor, &job)?;
     for never in ["commandStarted", "launched", "captured"] {
-        ensure!(!types.iter().any(|kind| kind == never), "{never}: {types:?}");
+        ensure!(editor.events_of(&job, never)?.is_empty(), "{never}");
     }
     editor.run("discard", &json!({"jobId": job}))?;
     assert_eq!(repository.git(&["for-each-ref", "refs/pactify"])?, "");
@@ -151,14 +139,14 @@ fn a_cancel_before_the_verification_keeps_the_result_and_verifies_nothing() -> R
     let close = format!(": > '{}'", stage.gate.display());
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "Done."}, {"run": close}])), &json!({}))?;
     stage.await_git()?;
-    ensure!(types(&mut editor, &job)?.iter().any(|kind| kind == "harnessExited"), "the agent is done");
+    assert_eq!(editor.events_of(&job, "harnessExited")?.len(), 1, "the agent is done");
     editor.run("cancel", &json!({"jobId": job}))?;
     editor.event(&job, "cancelRequested")?;
     stage.open()?;
     let status = editor.until(&job, "finished")?;
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("cancelled"), &json!(1)), "{status:#}");
     ensure!(stage.has("setup") && !stage.has("verified"), "it was verified");
-    ensure!(!types(&mut editor, &job)?.iter().any(|kind| kind == "verificationStarted"));
+    ensure!(editor.events_of(&job, "verificationStarted")?.is_empty());
     editor.apply(&job)?;
     assert_eq!(repository.read("a.txt")?, "a\n");
     Ok(())
@@ -187,7 +175,7 @@ fn a_configuration_that_breaks_before_a_turn_begins_fails_that_turn_and_loses_no
     assert_eq!((&status["outcome"], &status["error"]["code"]), (&json!("failed"), &json!("invalidConfig")));
     let named = status["error"].to_string();
     ensure!(named.contains("config.toml") && !named.contains("hunter2"), "{named}");
-    ensure!(!stage.has("setup") && !types(&mut editor, &job)?.iter().any(|kind| kind == "launched"), "something ran");
+    ensure!(!stage.has("setup") && editor.events_of(&job, "launched")?.is_empty(), "something ran");
 
     fs::write(stage.config(), &good)?;
     let again = editor.run("retry", &json!({"jobId": job}))?["jobId"].as_str().context("no id")?.to_owned();
@@ -206,80 +194,6 @@ fn a_configuration_that_breaks_before_a_turn_begins_fails_that_turn_and_loses_no
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(2)), "{status:#}");
     editor.apply(&again)?;
     assert_eq!((repository.read("a.txt")?, repository.read("b.txt")?), ("a\n".into(), "b\n".into()));
-    Ok(())
-}
-
-/// A job whose host was killed while its agent hung, with half of its work done.
-fn lose(stage: &Stage, editor: &mut Editor) -> Result<String> {
-    let job = editor.delegate(&brief(&json!([write("half.txt", "half\n"), {"say": "here"}, "hang"])), &json!({}))?;
-    editor.event(&job, "message")?;
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
-    kill_process(host, Signal::KILL)?;
-    ensure!(rendezvous::ends(host, Duration::from_secs(10))?);
-    ensure!(stage.has("setup"));
-    Ok(job)
-}
-
-fn recoveries(editor: &mut Editor, job: &str) -> Result<usize> {
-    let list = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
-    let events = list["events"].as_array().context("no events")?.iter();
-    Ok(events.filter(|event| event["event"]["reason"] == "recovery").count())
-}
-
-#[test]
-fn a_recovery_that_dies_is_followed_by_one_that_does_the_same() -> Result<()> {
-    let stage = Stage::new()?;
-    let repository = stage.repository()?;
-    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
-    let job = lose(&stage, &mut editor)?;
-    // What a recovery leaves that dies as soon as it began: its own host is no process that there is.
-    let store = Store::open(&AbsPath::new(stage.sandbox.pactify_home())?)?;
-    let mut journal = Journal::open(store.job(&job.parse()?)?.lock(Duration::from_secs(10))?)?;
-    let (state, began) = (journal.state().clone(), journal.state().attempt.clone().context("no attempt")?);
-    let mut process = began.host.process.clone();
-    process.start_time += 1;
-    let host = HostRecord { process, version: began.host.version };
-    let at = state.started_at.context("not started")?;
-    journal.append(at, state.next_attempt(), Known::AttemptStarted { reason: AttemptReason::Recovery, host })?;
-    drop(journal);
-    assert_eq!(editor.status(&job)?["state"], "lost");
-
-    let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
-    editor.run("cancel", &json!({"jobId": job}))?;
-    ensure!(rendezvous::ends(agent, Duration::from_secs(10))?, "its processes are swept");
-    let status = editor.status(&job)?;
-    assert_eq!((&status["attempt"], &status["error"]["code"]), (&json!(3), &json!("hostLost")), "{status:#}");
-    editor.apply(&job)?;
-    assert_eq!(repository.read("half.txt")?, "half\n");
-    Ok(())
-}
-
-#[test]
-fn a_job_that_was_recovered_is_recovered_once() -> Result<()> {
-    let stage = Stage::new()?;
-    let repository = stage.repository()?;
-    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
-    let job = lose(&stage, &mut editor)?;
-    let cancel = || stage.sandbox.start("pactify", &["sub", "cancel", &job], b"");
-    for ended in [cancel()?, cancel()?, cancel()?].map(|running| running.wait(JOB)) {
-        ended?.success()?;
-    }
-    let status = editor.until(&job, "finished")?;
-    assert_eq!((&status["attempt"], &status["error"]["code"]), (&json!(2), &json!("hostLost")), "{status:#}");
-
-    // Who saw it lost, and gets its lock only now, starts a host for it all the same.
-    let folder = stage.sandbox.job(&job);
-    let journal = fs::read(folder.join("events.jsonl"))?;
-    let lock = File::options().append(true).read(true).open(folder.join("lock"))?;
-    lock.lock()?;
-    let mut host = stage.sandbox.command(outside::program("pactify-lsp")?);
-    let ended = host.args(["__host", "recover", &job]).stdin(Stdio::from(lock)).output()?;
-    drop(host);
-    ensure!(ended.status.success(), "{ended:?}");
-    assert_eq!(fs::read(folder.join("events.jsonl"))?, journal, "nothing is added");
-    assert_eq!(recoveries(&mut editor, &job)?, 1);
-    editor.apply(&job)?;
-    assert_eq!(repository.read("half.txt")?, "half\n");
     Ok(())
 }
 

@@ -124,7 +124,7 @@ fn a_secret_is_in_no_sink_of_a_job_that_is_repaired() -> Result<()> {
     kill_process(host, Signal::KILL)?;
     assert!(rendezvous::ends(host, std::time::Duration::from_secs(10))?);
     editor.run("cancel", &json!({"jobId": job}))?;
-    let told: Value = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+    let told = Value::from(editor.events(&job)?);
     assert!(told.to_string().contains("[redacted]"), "{told:#}");
     for path in super::hostile::files_below(&sandbox.pactify_home())? {
         let text = String::from_utf8_lossy(&fs::read(&path)?).into_owned();

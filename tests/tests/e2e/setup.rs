@@ -45,8 +45,7 @@ fn filled(sandbox: &Sandbox) -> Result<Repository<'_>> {
 
 /// The events of setups: each command's type, text or end.
 fn setups(editor: &mut Editor, job: &str) -> Result<Vec<String>> {
-    let list = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
-    let events = list["events"].as_array().context("no events")?;
+    let events = editor.events(job)?;
     let own = events.iter().map(|event| &event["event"]).filter(|event| event["item"] == "setup");
     let told = own.map(|event| match event["type"].as_str() {
         Some("commandStarted") => format!("$ {}", event["command"].as_str().unwrap_or_default()),
@@ -185,8 +184,7 @@ fn a_setup_that_fails_or_takes_too_long_ends_the_job_before_the_harness() -> Res
         assert_eq!((&status["outcome"], &status["error"]["code"]), (&json!("failed"), &json!("setupFailed")));
         let message = status["error"]["message"].as_str().context("no message")?;
         assert!(says.iter().all(|words| message.contains(words)), "{message}");
-        let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
-        assert!(!events.to_string().contains("\"launched\""), "the harness was started");
+        assert!(editor.events_of(&job, "launched")?.is_empty(), "the harness was started");
         let pid: i32 = std::fs::read_to_string(sandbox.job(&job).join("pid"))?.trim().parse()?;
         assert!(rendezvous::ends(Pid::from_raw(pid).context("pid 0")?, GONE)?);
     }

@@ -204,7 +204,7 @@ fn opencode_s_session_is_in_the_person_s_list_and_its_permissions_are_the_job_s(
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     let job = editor.delegate("Work.", &with_it(json!({"harness": "opencode"})))?;
     let status = finished(&mut editor, &job)?;
-    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+    let events = Value::from(editor.events(&job)?);
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(1)), "{events:#}");
     assert!(!stage.sandbox.jobs().join("outside.txt").exists(), "its access is the job's");
     assert!(!stage.sandbox.pactify_home().join("outside.txt").exists());

@@ -206,9 +206,9 @@ mod conversation {
             assert!(text(refused)?.starts_with("refused: "), "{refused}: {}", text(refused)?);
         }
         assert_eq!(repository.read("victim.txt")?, "precious\n");
-        let said = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+        let said = editor.events(&job)?;
         let refused = |event: &&Value| event["text"].as_str().is_some_and(|text| text.starts_with("refused: "));
-        assert_eq!(said["events"].as_array().into_iter().flatten().filter(refused).count(), 5, "{said}");
+        assert_eq!(said.iter().filter(refused).count(), 5, "{said:?}");
         Ok(())
     }
 
@@ -236,7 +236,7 @@ mod conversation {
         }
         let status = editor.until(&job, "finished")?;
         assert_eq!(status["outcome"], "succeeded", "{status:#}");
-        let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?.to_string();
+        let events = Value::from(editor.events(&job)?).to_string();
         assert!(events.contains("25 of 50 granted"), "{events}");
         Ok(())
     }
