@@ -325,4 +325,4 @@ fn journal_stamp(jobs: &Dir, id: &JobId) -> Option<journal::Stamp> {
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use pactify_core::job::state::Host;
 
 use super::*;
-use crate::store::fixture::{self, Home, promptly};
+use crate::store::fixture::{self, Home, Impostor, promptly};
 
 const NO_PATIENCE: Duration = Duration::ZERO;
 
@@ -179,7 +179,6 @@ fn specs_that_are_newer_or_damaged_are_named_as_such() {
 
 #[test]
 fn nothing_but_a_file_of_ours_is_read_or_waited_for() {
-    use crate::store::tests::Impostor;
     for name in [names::SPEC, names::JOURNAL, names::LOCK] {
         for impostor in Impostor::ALL {
             let home = Home::new();

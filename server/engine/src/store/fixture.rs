@@ -1,6 +1,8 @@
-//! What the tests of the store, the journal and the lock share: a store of their own, jobs, and themselves as a child.
+//! What tests of the store, and of what is written beside it, share: a store of their own, jobs, themselves as a child,
+//! and impostors of files.
 
 use std::io::Write as _;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,6 +10,7 @@ use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord};
 use pactify_core::job::outcome::Outcome;
 use pactify_core::job::{Base, Isolation, JobSpec, Limits, RepositoryRecord, SPEC_FORMAT};
 use pactify_core::{AbsPath, AttemptNo};
+use rustix::fs::Mode;
 
 use super::Store;
 use crate::job_dir::{JobDir, JobLock};
@@ -139,7 +142,7 @@ pub(crate) fn child(name: &str, home: &Path, through: Option<&str>) -> Command {
 /// Runs the test `name` again, as a child that knows its home: a disk of its own, a tmpfs mounted with `options`.
 pub(crate) fn on_a_small_disk(name: &str, options: &str) {
     let dir = tempfile::tempdir().unwrap();
-    let user = if rustix::process::geteuid().is_root() { "" } else { "--user --map-root-user" };
+    let user = if root() { "" } else { "--user --map-root-user" };
     let mount = format!("mount -t tmpfs -o {options} none \"$HERE\"");
     let script = format!("exec unshare {user} --mount sh -c '{mount} && exec \"$0\" \"$@\"' \"$0\" \"$@\"");
     let done = child(name, dir.path(), Some(&script)).env("HERE", dir.path()).output().unwrap();
@@ -167,4 +170,82 @@ pub(crate) fn promptly<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'sta
             Ok(_) => panic!("it ended without a result"),
         },
     }
+}
+
+/// What may stand where a file should be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Impostor {
+    Fifo,
+    Symlink,
+    Directory,
+    Socket,
+    Device,
+    ForeignFile,
+}
+
+impl Impostor {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Fifo, Self::Symlink, Self::Directory, Self::Socket, Self::Device, Self::ForeignFile];
+
+    /// Puts it there; the symlink leads to what was there before.
+    pub(crate) fn take_the_place_of(self, path: &AbsPath) {
+        let path = path.as_path();
+        let moved = path.with_extension("moved");
+        std::fs::rename(path, &moved).unwrap();
+        let mode = Mode::RUSR | Mode::WUSR;
+        let node = |kind, device| rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, device);
+        match self {
+            Self::Fifo => node(rustix::fs::FileType::Fifo, 0).unwrap(),
+            Self::Symlink => symlink(&moved, path).unwrap(),
+            Self::Directory => std::fs::create_dir(path).unwrap(),
+            Self::Socket => node(rustix::fs::FileType::Socket, 0).unwrap(),
+            // Only root can make these two; for anybody else a link leads to one that is there.
+            Self::Device if root() => node(rustix::fs::FileType::CharacterDevice, rustix::fs::makedev(1, 3)).unwrap(),
+            Self::Device => symlink("/dev/null", path).unwrap(),
+            Self::ForeignFile if root() => {
+                match moved.is_dir() {
+                    true => std::fs::create_dir(path).unwrap(),
+                    false => drop(std::fs::copy(&moved, path).unwrap()),
+                }
+                std::os::unix::fs::chown(path, Some(1), None).unwrap();
+            }
+            Self::ForeignFile => symlink("/etc/passwd", path).unwrap(),
+        }
+    }
+
+    /// Whether a program that just opens and reads would read what is not ours, wait for ever, or read nonsense.
+    pub(crate) fn fools_a_plain_read(self, path: &AbsPath) -> bool {
+        let path = path.as_path().to_owned();
+        match self {
+            Self::Directory | Self::Socket => std::fs::read(path).is_err(),
+            Self::Symlink | Self::ForeignFile => std::fs::read(path).is_ok(),
+            // A mount without devices refuses to open it, any other does not.
+            Self::Device => std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()),
+            Self::Fifo => {
+                let (done, opened) = std::sync::mpsc::channel();
+                let reader = path.clone();
+                let waiting = std::thread::spawn(move || done.send(std::fs::File::open(reader)));
+                let waits = opened.recv_timeout(std::time::Duration::from_millis(20)).is_err();
+                // Lets the reader go again.
+                drop(std::fs::File::options().write(true).open(path).unwrap());
+                waiting.join().unwrap().unwrap();
+                waits
+            }
+        }
+    }
+
+    pub(crate) fn called(self) -> &'static str {
+        match self {
+            Self::Fifo => "a pipe",
+            Self::Directory => "a directory",
+            Self::Socket => "a socket",
+            Self::Device if root() => "a device",
+            Self::ForeignFile if root() => "belongs to user 1",
+            Self::Symlink | Self::Device | Self::ForeignFile => "a symbolic link",
+        }
+    }
+}
+
+pub(crate) fn root() -> bool {
+    rustix::process::geteuid().is_root()
 }

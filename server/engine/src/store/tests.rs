@@ -9,89 +9,11 @@ use pactify_core::job::event::Event;
 use pactify_core::job::state::{Host, JobState, SeenState};
 use pactify_core::{AttemptNo, Seq};
 
-use super::fixture::{self, Home, ID, append, at, ended, message, promptly, spec, started, store};
+use super::fixture::{self, Home, ID, Impostor, append, at, ended, message, promptly, root, spec, started, store};
 use super::*;
 use crate::disk::Kind;
 use crate::journal::summary::Summary;
 use crate::journal::{End, Journal, Reader};
-
-/// What may stand where a file should be.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Impostor {
-    Fifo,
-    Symlink,
-    Directory,
-    Socket,
-    Device,
-    ForeignFile,
-}
-
-impl Impostor {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Fifo, Self::Symlink, Self::Directory, Self::Socket, Self::Device, Self::ForeignFile];
-
-    /// Puts it there; the symlink leads to what was there before.
-    pub(crate) fn take_the_place_of(self, path: &AbsPath) {
-        let path = path.as_path();
-        let moved = path.with_extension("moved");
-        std::fs::rename(path, &moved).unwrap();
-        let mode = Mode::RUSR | Mode::WUSR;
-        let node = |kind, device| rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, device);
-        match self {
-            Self::Fifo => node(rustix::fs::FileType::Fifo, 0).unwrap(),
-            Self::Symlink => symlink(&moved, path).unwrap(),
-            Self::Directory => std::fs::create_dir(path).unwrap(),
-            Self::Socket => node(rustix::fs::FileType::Socket, 0).unwrap(),
-            // Only root can make these two; for anybody else a link leads to one that is there.
-            Self::Device if root() => node(rustix::fs::FileType::CharacterDevice, rustix::fs::makedev(1, 3)).unwrap(),
-            Self::Device => symlink("/dev/null", path).unwrap(),
-            Self::ForeignFile if root() => {
-                match moved.is_dir() {
-                    true => std::fs::create_dir(path).unwrap(),
-                    false => drop(std::fs::copy(&moved, path).unwrap()),
-                }
-                std::os::unix::fs::chown(path, Some(1), None).unwrap();
-            }
-            Self::ForeignFile => symlink("/etc/passwd", path).unwrap(),
-        }
-    }
-
-    /// Whether a program that just opens and reads would read what is not ours, wait for ever, or read nonsense.
-    pub(crate) fn fools_a_plain_read(self, path: &AbsPath) -> bool {
-        let path = path.as_path().to_owned();
-        match self {
-            Self::Directory | Self::Socket => std::fs::read(path).is_err(),
-            Self::Symlink | Self::ForeignFile => std::fs::read(path).is_ok(),
-            // A mount without devices refuses to open it, any other does not.
-            Self::Device => std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()),
-            Self::Fifo => {
-                let (done, opened) = std::sync::mpsc::channel();
-                let reader = path.clone();
-                let waiting = std::thread::spawn(move || done.send(std::fs::File::open(reader)));
-                let waits = opened.recv_timeout(std::time::Duration::from_millis(20)).is_err();
-                // Lets the reader go again.
-                drop(std::fs::File::options().write(true).open(path).unwrap());
-                waiting.join().unwrap().unwrap();
-                waits
-            }
-        }
-    }
-
-    pub(crate) fn called(self) -> &'static str {
-        match self {
-            Self::Fifo => "a pipe",
-            Self::Directory => "a directory",
-            Self::Socket => "a socket",
-            Self::Device if root() => "a device",
-            Self::ForeignFile if root() => "belongs to user 1",
-            Self::Symlink | Self::Device | Self::ForeignFile => "a symbolic link",
-        }
-    }
-}
-
-fn root() -> bool {
-    rustix::process::geteuid().is_root()
-}
 
 #[test]
 fn a_job_is_created_appended_to_and_read_back() {

@@ -13,8 +13,7 @@ use super::fixture::*;
 use super::ordinary::{every_kind, expected};
 use crate::apply::disk::Disk;
 use crate::store::Area;
-use crate::store::fixture::promptly;
-use crate::store::tests::Impostor;
+use crate::store::fixture::{Impostor, promptly};
 
 /// A checkout with an apply in it.
 fn applied() -> Sandbox {

@@ -6,8 +6,7 @@ use rustix::fs::{Timespec, Timestamps, UTIME_OMIT};
 
 use super::*;
 use crate::disk::Dir;
-use crate::store::fixture::{self, Home, promptly, store};
-use crate::store::tests::Impostor;
+use crate::store::fixture::{self, Home, Impostor, promptly, store};
 
 fn names(store: &Store) -> Arc<[String]> {
     store.names_in(Area::Applies, "intent").unwrap()
