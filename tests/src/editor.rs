@@ -6,13 +6,14 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
-use rustix::process::Pid;
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::agent::{self, Profile, Step};
 use crate::lsp::{Client, Launch, RpcError};
 use crate::outside;
+use crate::rendezvous;
 use crate::sandbox::Sandbox;
 
 /// How long a job of the scripted agent may take on a busy machine.
@@ -20,6 +21,9 @@ pub const JOB: Duration = Duration::from_secs(60);
 
 /// How often a state is looked at when no notification tells of it.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// How soon a process that was killed is gone.
+const KILLED: Duration = Duration::from_secs(10);
 
 /// A running editor session.
 pub struct Editor {
@@ -124,11 +128,31 @@ impl Editor {
         }
     }
 
+    /// The job's first host.
+    pub fn host(&mut self, job: &str) -> Result<Pid> {
+        pid(&self.event(job, "attemptStarted")?["host"]["pid"])
+    }
+
+    /// Kills the job's first host, as the kernel or a person may at any time.
+    pub fn kill_host(&mut self, job: &str) -> Result<()> {
+        let host = self.host(job)?;
+        kill_process(host, Signal::KILL)?;
+        ensure!(rendezvous::ends(host, KILLED)?, "host {host:?} of job {job} outlives its end");
+        Ok(())
+    }
+
     /// Previews the job and applies all of it.
     pub fn apply(&mut self, job: &str) -> Result<Value> {
         let preview = self.run("diffPreview", &json!({"jobId": job}))?;
         self.run("apply", &json!({"jobId": job, "changeSet": preview["changeSet"]}))
     }
+}
+
+/// A sandbox in which the scripted agent is codex.
+pub fn scripted_sandbox() -> Result<Sandbox> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    Ok(sandbox)
 }
 
 /// Makes the scripted agent the sandbox's codex, with these steps for a brief that has none of its own.

@@ -149,6 +149,13 @@ impl Sandbox {
     pub fn repository(&self, name: &str) -> anyhow::Result<Repository<'_>> {
         Repository::init(self, self.root.join("repos").join(name))
     }
+
+    /// The same with the sample project in it, committed.
+    pub fn filled(&self, name: &str) -> anyhow::Result<Repository<'_>> {
+        let repository = self.repository(name)?;
+        repository.fill()?;
+        Ok(repository)
+    }
 }
 
 impl Drop for Sandbox {

@@ -139,8 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let sandbox = Sandbox::new()?;
     use_scripted_agent(&sandbox, &[])?;
     for repository in 0..REPOSITORIES {
-        let repository = sandbox.repository(&format!("r{repository}"))?;
-        repository.fill()?;
+        let repository = sandbox.filled(&format!("r{repository}"))?;
         repository.write(shared::SHARED, shared::text([]))?;
         repository.commit("One for all")?;
     }

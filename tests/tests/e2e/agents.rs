@@ -146,9 +146,7 @@ impl Stage {
     }
 
     pub(crate) fn repository(&self) -> Result<Repository<'_>> {
-        let repository = self.sandbox.repository("one")?;
-        repository.fill()?;
-        Ok(repository)
+        self.sandbox.filled("one")
     }
 
     pub(crate) fn delegate(&self, editor: &mut Editor, brief: &str, mut more: Value) -> Result<String> {

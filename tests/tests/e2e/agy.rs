@@ -7,7 +7,7 @@ use pactify_tests::agy;
 use pactify_tests::editor::{Editor, configure};
 use pactify_tests::outside;
 use pactify_tests::running::Running;
-use pactify_tests::sandbox::{Repository, Sandbox};
+use pactify_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,12 +24,6 @@ pub(crate) fn sandbox(version: &str) -> Result<Sandbox> {
     Ok(sandbox)
 }
 
-fn filled(sandbox: &Sandbox) -> Result<Repository<'_>> {
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
-    Ok(repository)
-}
-
 fn finished(editor: &mut Editor, steps: &[Value], more: &Value) -> Result<(String, Value)> {
     let job = editor.delegate(&agy::brief(steps), more)?;
     let status = editor.until(&job, "finished")?;
@@ -39,7 +33,7 @@ fn finished(editor: &mut Editor, steps: &[Value], more: &Value) -> Result<(Strin
 #[test]
 fn a_job_is_done_in_a_private_home_with_the_person_s_login_and_resumed() -> Result<()> {
     let sandbox = sandbox(agy::VERSION)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let steps =
         [json!({"write": ["hello.txt", "hello\n"]}), json!({"run": "echo shell > shell.txt"}), json!({"say": "Done."})];
@@ -68,7 +62,7 @@ fn a_job_is_done_in_a_private_home_with_the_person_s_login_and_resumed() -> Resu
 #[test]
 fn a_read_only_job_reads_and_its_hook_is_seen_to_have_run() -> Result<()> {
     let sandbox = sandbox(agy::VERSION)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let read_only = json!({"access": "readOnly"});
     let answer = json!({"say": "The answer."});
@@ -102,7 +96,7 @@ fn a_read_only_job_reads_and_its_hook_is_seen_to_have_run() -> Result<()> {
 #[test]
 fn the_hook_lets_nothing_pass_but_what_reads() -> Result<()> {
     let sandbox = sandbox(agy::VERSION)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let (job, _) = finished(&mut editor, &[json!({"say": "Hello."})], &json!({"access": "readOnly"}))?;
     let hook = sandbox.job(&job).join("home").join("guard/hook.sh");
@@ -146,7 +140,7 @@ fn the_hook_lets_nothing_pass_but_what_reads() -> Result<()> {
 #[test]
 fn nothing_that_agy_calls_a_success_is_one_without_a_result() -> Result<()> {
     let sandbox = sandbox(agy::VERSION)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let write = json!({"write": ["a.txt", "a\n"]});
     let say = json!({"say": "Done."});
@@ -171,7 +165,7 @@ fn nothing_that_agy_calls_a_success_is_one_without_a_result() -> Result<()> {
 #[test]
 fn an_old_agy_is_not_started() -> Result<()> {
     let sandbox = sandbox("1.1.14")?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let (_, status) = finished(&mut editor, &[json!({"write": ["a", "a"]})], &json!({}))?;
     assert_eq!((&status["outcome"], &status["error"]["code"]), (&json!("failed"), &json!("harnessIncompatible")));

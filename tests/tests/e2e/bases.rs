@@ -2,8 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::brief;
-use pactify_tests::editor::{Editor, uri, use_scripted_agent};
-use pactify_tests::sandbox::Sandbox;
+use pactify_tests::editor::{Editor, scripted_sandbox, uri};
 use serde_json::{Value, json};
 
 fn notices(status: &Value) -> Vec<&str> {
@@ -12,10 +11,8 @@ fn notices(status: &Value) -> Vec<&str> {
 
 #[test]
 fn a_job_works_on_what_the_person_sees_and_its_result_goes_onto_that() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     repository.make_dirty()?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let mut other = Editor::open(&sandbox, repository.path())?;
@@ -76,10 +73,8 @@ fn a_job_works_on_what_the_person_sees_and_its_result_goes_onto_that() -> Result
 
 #[test]
 fn a_terminal_starts_from_the_checkout_and_says_why_not_from_buffers() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     repository.make_dirty()?;
     let brief = brief(&json!([{"run": "cat untracked.txt >copy.txt"}, {"say": "done"}]));
     let run = |arguments: &[&str]| -> Result<pactify_tests::running::Ended> {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{JOB, log_in_at_codex, use_scripted_agent};
+use pactify_tests::editor::{JOB, log_in_at_codex, scripted_sandbox};
 use pactify_tests::outside;
 use pactify_tests::rendezvous;
 use pactify_tests::running::{Ended, Running};
@@ -23,10 +23,8 @@ fn pactify(sandbox: &Sandbox, repository: &Repository<'_>, arguments: &[&str], i
 
 #[test]
 fn a_task_goes_from_a_pipe_to_the_checkout() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let sub = |arguments: &[&str], input: &str| pactify(&sandbox, &repository, arguments, input);
 
     let task = brief(&json!([write("a.txt", "a\n"), {"say": "All\u{1b}[31m done."}]));
@@ -61,10 +59,8 @@ fn a_task_goes_from_a_pipe_to_the_checkout() -> Result<()> {
 
 #[test]
 fn exit_codes_tell_how_it_ended() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     log_in_at_codex(&sandbox)?;
     let cases = [
         (json!([{"say": "nothing to do"}]), &["run"][..], 6),
@@ -88,10 +84,8 @@ fn exit_codes_tell_how_it_ended() -> Result<()> {
 
 #[test]
 fn a_conflict_names_every_path_and_writes_nothing() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let task = brief(&json!([write("README.md", "theirs\n"), write("new.txt", "theirs\n"), write("fine.txt", "f\n")]));
     assert_eq!(pactify(&sandbox, &repository, &["run"], &task)?.code(), 0);
     repository.write("README.md", "mine\n")?;
@@ -115,10 +109,8 @@ fn a_conflict_names_every_path_and_writes_nothing() -> Result<()> {
 
 #[test]
 fn a_directory_stands_for_what_is_below_it_and_names_nothing_sensitive() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let files = ["src/a.txt", "src/deep/b.txt", "src/.envrc", "srcs.txt"].map(|path| write(path, "new\n"));
     assert_eq!(pactify(&sandbox, &repository, &["run"], &brief(&json!(files)))?.code(), 0);
     let apply = |more: &[&str]| pactify(&sandbox, &repository, &[&["apply", "last", "--yes"], more].concat(), "");
@@ -140,10 +132,8 @@ fn a_directory_stands_for_what_is_below_it_and_names_nothing_sensitive() -> Resu
 
 #[test]
 fn an_apply_is_taken_back_while_its_files_are_as_it_left_them() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let sub = |arguments: &[&str]| pactify(&sandbox, &repository, arguments, "");
     let before = repository.read("README.md")?;
     let task = brief(&json!([write("README.md", "theirs\n"), write("new/file.txt", "new\n"), write("b.txt", "b\n")]));
@@ -192,8 +182,7 @@ fn an_apply_is_taken_back_while_its_files_are_as_it_left_them() -> Result<()> {
 
 #[test]
 fn parts_are_taken_by_name_and_merges_are_shown_first() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     let repository = sandbox.repository("one")?;
     let base = "1\n2\n3\n4\n5\n6\n7\n";
     repository.write("a.txt", base)?;
@@ -231,10 +220,8 @@ fn parts_are_taken_by_name_and_merges_are_shown_first() -> Result<()> {
 
 #[test]
 fn an_interrupt_asks_the_job_to_cancel_and_a_detached_one_can_be_followed() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
 
     let detached = pactify(&sandbox, &repository, &["run", "--detach"], &brief(&json!([{"say": "hello"}, "hang"])))?;
     assert_eq!(detached.code(), 0, "{detached:?}");
@@ -259,10 +246,8 @@ fn an_interrupt_asks_the_job_to_cancel_and_a_detached_one_can_be_followed() -> R
 
 #[test]
 fn a_job_that_sent_the_repository_elsewhere_is_found_by_its_name_and_put_back() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let sub = |arguments: &[&str]| pactify(&sandbox, &repository, arguments, "");
     for settings in [&[("core.worktree", "/tmp")][..], &[("core.bare", "true")]] {
         let config = repository.path().join(".git/config");
@@ -285,10 +270,8 @@ fn a_job_that_sent_the_repository_elsewhere_is_found_by_its_name_and_put_back() 
 
 #[test]
 fn what_stands_in_the_place_of_pactifys_own_directory_is_named() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let sub = |arguments: &[&str], input: &str| pactify(&sandbox, &repository, arguments, input);
     let ran = sub(&["run"], &brief(&json!([write("a.txt", "a\n")])))?;
     assert_eq!(ran.code(), 0, "{ran:?}");
@@ -317,11 +300,8 @@ fn what_stands_in_the_place_of_pactifys_own_directory_is_named() -> Result<()> {
 
 #[test]
 fn an_apply_that_was_cut_off_is_told_by_whatever_shows_the_job_or_another_one_there() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let (repository, other) = (sandbox.repository("one")?, sandbox.repository("two")?);
-    repository.fill()?;
-    other.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let (repository, other) = (sandbox.filled("one")?, sandbox.filled("two")?);
     let sub = |arguments: &[&str], input: &str| pactify(&sandbox, &repository, arguments, input);
     let task = brief(&json!([write("a.txt", "a\n")]));
     for _ in 0..2 {
@@ -359,10 +339,8 @@ fn an_apply_that_was_cut_off_is_told_by_whatever_shows_the_job_or_another_one_th
 
 #[test]
 fn what_was_typed_wrong_is_told_in_the_terms_in_which_it_was_typed() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let refused = pactify(&sandbox, &repository, &["run", "--read-only", "--permissions", "allow"], "Look.")?;
     assert_eq!(refused.code(), 2, "{refused:?}");
     assert!(refused.stderr.contains("--permissions: a read-only job is granted none"), "{}", refused.stderr);

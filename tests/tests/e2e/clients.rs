@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use pactify_tests::clients;
-use pactify_tests::editor::{configure, use_scripted_agent};
+use pactify_tests::editor::{configure, scripted_sandbox, use_scripted_agent};
 use pactify_tests::outside;
 use pactify_tests::running::Running;
 use pactify_tests::sandbox::Sandbox;
@@ -40,18 +40,14 @@ fn the_extension_works_in_the_extension_host_of_vs_code() -> Result<()> {
     // The same agent once more, as one that asks.
     let asker = format!("[harnesses.asker]\ncommand = {agent:?}\nargs = [\"acp\"]\nprotocol = \"acp\"\n");
     configure(&sandbox, &format!("[harnesses.codex]\nexecutable = {codex:?}\n{asker}"))?;
-    let repository = sandbox.repository("sample")?;
-    repository.fill()?;
+    let repository = sandbox.filled("sample")?;
     in_the_extension_host(&sandbox, repository.path(), "suite.cjs")
 }
 
 #[test]
 fn two_repositories_are_told_apart_and_ten_thousand_files_freeze_nothing_in_vs_code() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let (one, two) = (sandbox.repository("one")?, sandbox.repository("two")?);
-    one.fill()?;
-    two.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let (one, two) = (sandbox.filled("one")?, sandbox.filled("two")?);
     let workspace = sandbox.root().join("both.code-workspace");
     let folders = json!([{"path": one.path()}, {"path": two.path()}]);
     std::fs::write(&workspace, json!({"folders": folders}).to_string())?;
@@ -62,8 +58,7 @@ fn two_repositories_are_told_apart_and_ten_thousand_files_freeze_nothing_in_vs_c
 fn a_newcomer_goes_all_the_way_in_vs_code() -> Result<()> {
     let stage = Stage::playing(&steps())?;
     let sandbox = &stage.sandbox;
-    let repository = sandbox.repository("sample")?;
-    repository.fill()?;
+    let repository = sandbox.filled("sample")?;
     // What the agent waits for: the test, and as long as its tool lets a command run.
     let go = sandbox.root().join("go").display().to_string();
     let wait = format!("#!/bin/sh\nfor i in $(seq 80); do [ -e '{go}' ] && exit; sleep 0.1; done\n");
@@ -78,8 +73,7 @@ fn a_newcomer_goes_all_the_way_in_vs_code() -> Result<()> {
 #[test]
 fn nothing_is_started_in_a_workspace_that_is_not_trusted() -> Result<()> {
     let sandbox = Sandbox::new()?;
-    let repository = sandbox.repository("sample")?;
-    repository.fill()?;
+    let repository = sandbox.filled("sample")?;
     stage_extension(&sandbox, &clients::installed(&sandbox))?;
     let mut code = vs_code(&sandbox, repository.path(), "vscode/restricted.mjs")?;
     code.env("PACTIFY_LSP", outside::program("pactify-lsp")?).env("PACTIFY_HOME", sandbox.pactify_home());
@@ -88,10 +82,8 @@ fn nothing_is_started_in_a_workspace_that_is_not_trusted() -> Result<()> {
 
 #[test]
 fn the_view_is_worked_by_mouse_and_read_in_high_contrast() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("sample")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("sample")?;
     let numbers: Vec<String> = (1..=30).map(|number| format!("line {number}\n")).collect();
     repository.write("numbers.txt", numbers.concat())?;
     repository.commit("Thirty lines")?;

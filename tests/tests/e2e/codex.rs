@@ -83,9 +83,7 @@ supports_websockets = false
     }
 
     fn repository(&self) -> Result<Repository<'_>> {
-        let repository = self.sandbox.repository("one")?;
-        repository.fill()?;
-        Ok(repository)
+        self.sandbox.filled("one")
     }
 }
 

@@ -142,9 +142,7 @@ impl Stage {
     }
 
     pub(crate) fn repository(&self) -> Result<Repository<'_>> {
-        let repository = self.sandbox.repository("one")?;
-        repository.fill()?;
-        Ok(repository)
+        self.sandbox.filled("one")
     }
 
     pub(crate) fn brief(&self, turn: usize) -> &str {

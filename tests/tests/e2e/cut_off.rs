@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, JOB, use_scripted_agent};
+use pactify_tests::editor::{Editor, JOB, scripted_sandbox};
 use pactify_tests::outside;
 use pactify_tests::running::{Ended, Running};
 use pactify_tests::sandbox::{Repository, Sandbox};
@@ -139,10 +139,8 @@ fn kill_everywhere(stage: &Stage<'_>, path: &str, stands: Stands) -> Result<(u32
 
 #[test]
 fn an_apply_that_is_killed_anywhere_is_told_right_and_can_be_taken_back() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), write("new/b.txt", "b\n")])), &json!({}))?;
     editor.until(&job, "finished")?;

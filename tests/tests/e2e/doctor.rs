@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{self, Profile, Step, brief, write};
-use pactify_tests::editor::{Editor, JOB, configure, pid, use_scripted_agent};
+use pactify_tests::editor::{Editor, JOB, configure, scripted_sandbox, use_scripted_agent};
 use pactify_tests::outside;
-use pactify_tests::rendezvous;
 use pactify_tests::running::Ended;
 use pactify_tests::sandbox::Sandbox;
 use pactify_tests::tools::Tool;
-use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::agents::{self, Agent};
@@ -31,10 +29,8 @@ fn named<'a>(findings: &'a Value, id: &str) -> Vec<&'a Value> {
 
 #[test]
 fn a_machine_that_is_in_order_has_no_error_and_says_the_same_everywhere() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let told = editor.run("doctor", &json!({}))?;
     for id in ["store", "home", "configuration", "git", "jobs", "applies", "harness.codex"] {
@@ -253,8 +249,7 @@ fn with_no_harness_installed_people_are_told_what_to_install() -> Result<()> {
     let finding = named(&told, "harness")[0];
     assert_eq!((&finding["severity"], &finding["title"]), (&json!("error"), &json!("no agent CLI is installed")));
     assert!(finding["next"].to_string().contains("npm install -g @openai/codex"), "{finding:#}");
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let refused = Editor::open(&sandbox, repository.path())?.refused("delegate", &json!({"brief": "Do it."}))?;
     assert_eq!(refused.reason(), "harnessNotFound");
     let next = refused.data.context("no data")?["next"].to_string();
@@ -307,21 +302,17 @@ fn a_person_who_has_kimi_alone_delegates_without_configuring_anything() -> Resul
 
 #[test]
 fn what_jobs_left_is_found_and_each_finding_says_what_to_do() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     fs::create_dir(sandbox.home().join(".codex"))?;
     fs::write(sandbox.home().join(".codex/auth.json"), r#"{"tokens":{"refresh_token":"r1"}}"#)?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), "hang"])), &json!({}))?;
     editor.event(&job, "filesTouched")?;
     let told = editor.run("doctor", &json!({}))?;
     assert_eq!(named(&told, "logins.unsettled"), Vec::<&Value>::new(), "the job runs: {told:#}");
 
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
-    kill_process(host, Signal::KILL)?;
-    assert!(rendezvous::ends(host, Duration::from_secs(10))?);
+    editor.kill_host(&job)?;
     let home = sandbox.pactify_home();
     fs::set_permissions(home.join("jobs"), fs::Permissions::from_mode(0o755))?;
     fs::create_dir_all(home.join("applies"))?;

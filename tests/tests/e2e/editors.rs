@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{JOB, uri, use_scripted_agent};
+use pactify_tests::editor::{JOB, scripted_sandbox, uri};
 use pactify_tests::lsp::{Client, Launch, Reply, RpcError};
 use pactify_tests::outside;
 use pactify_tests::sandbox::{Repository, Sandbox};
@@ -87,10 +87,8 @@ fn kinds(client: &Client) -> Vec<String> {
 
 #[test]
 fn a_job_is_one_progress_and_one_message() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut client = open(&sandbox, &[&repository], &plain())?;
     let job = delegate(&mut client, json!([write("a.txt", "a\n"), {"say": "Done."}]))?;
 
@@ -116,11 +114,8 @@ fn a_job_is_one_progress_and_one_message() -> Result<()> {
 
 #[test]
 fn every_editor_of_a_repository_sees_the_job_and_can_cancel_it() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let (repository, other) = (sandbox.repository("one")?, sandbox.repository("other")?);
-    repository.fill()?;
-    other.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let (repository, other) = (sandbox.filled("one")?, sandbox.filled("other")?);
     let mut first = open(&sandbox, &[&repository], &plain())?;
     let second = open(&sandbox, &[&repository], &plain())?;
     let stranger = open(&sandbox, &[&other], &plain())?;
@@ -140,11 +135,8 @@ fn every_editor_of_a_repository_sees_the_job_and_can_cancel_it() -> Result<()> {
 
 #[test]
 fn a_job_of_one_folder_among_several_is_about_that_folder_alone() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let (one, two) = (sandbox.repository("one")?, sandbox.repository("two")?);
-    one.fill()?;
-    two.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let (one, two) = (sandbox.filled("one")?, sandbox.filled("two")?);
     let mut client = open(&sandbox, &[&one, &two], &plain())?;
     let steps = brief(&json!([write("a.txt", "a\n")]));
     let (code, message, _) = refusal(&mut client, "delegate", &[json!({"brief": steps})])?;
@@ -169,10 +161,8 @@ fn a_job_of_one_folder_among_several_is_about_that_folder_alone() -> Result<()> 
 
 #[test]
 fn an_editor_without_progress_is_sent_none() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut client = open(&sandbox, &[&repository], &json!({}))?;
     let job = delegate(&mut client, json!([write("a.txt", "a\n")]))?;
     let (_, text) = message(&client)?;
@@ -187,10 +177,8 @@ fn an_editor_without_progress_is_sent_none() -> Result<()> {
 
 #[test]
 fn an_editor_that_never_answers_is_still_served() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut client = initialize(launch(&sandbox)?.answering(|_, _| Reply::Never), &[&repository], &plain())?;
     let job = delegate(&mut client, json!([write("a.txt", "a\n")]))?;
     message(&client)?;
@@ -205,10 +193,8 @@ fn an_editor_that_never_answers_is_still_served() -> Result<()> {
 
 #[test]
 fn an_editor_that_can_pass_no_arguments_is_understood_or_told() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut client = open(&sandbox, &[&repository], &plain())?;
 
     let (code, message, next) = refusal(&mut client, "delegate", &[])?;
@@ -243,10 +229,8 @@ fn an_editor_that_can_pass_no_arguments_is_understood_or_told() -> Result<()> {
 
 #[test]
 fn unsaved_text_stops_an_apply_until_it_is_saved() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut client = open(&sandbox, &[&repository], &plain())?;
     let job = delegate(&mut client, json!([write("README.md", "# New\n"), write("other.txt", "o\n")]))?;
     progress(&client, "end")?;
@@ -278,8 +262,7 @@ fn unsaved_text_stops_an_apply_until_it_is_saved() -> Result<()> {
 
 #[test]
 fn refusals_are_typed_and_name_the_next_step() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     let (one, two) = (sandbox.repository("one")?, sandbox.repository("two")?);
     one.fill()?;
     let mut client = open(&sandbox, &[&one, &two], &plain())?;
@@ -310,10 +293,8 @@ fn refusals_are_typed_and_name_the_next_step() -> Result<()> {
 
 #[test]
 fn shutting_down_ends_the_progress_and_leaves_the_job() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let go = sandbox.root().join("go");
     let mut client = open(&sandbox, &[&repository], &plain())?;
     let wait = json!({"waitFor": [go.display().to_string(), 60.0]});
@@ -334,10 +315,8 @@ fn shutting_down_ends_the_progress_and_leaves_the_job() -> Result<()> {
 
 #[test]
 fn a_host_that_dies_under_an_open_editor_is_one_progress_and_one_error() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut client = open(&sandbox, &[&repository], &plain())?;
     let job = delegate(&mut client, json!([write("half.txt", "half\n"), "hang"]))?;
     let report = |message: &Value| {
@@ -362,10 +341,8 @@ fn a_host_that_dies_under_an_open_editor_is_one_progress_and_one_error() -> Resu
 
 #[test]
 fn a_read_only_job_that_writes_is_an_error_that_names_it() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut client = open(&sandbox, &[&repository], &plain())?;
     let text = brief(&json!(["ignoreSandbox", write("a.txt", "a\n")]));
     run(&mut client, "delegate", json!({"brief": text, "access": "readOnly"}))?;

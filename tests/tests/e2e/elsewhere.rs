@@ -11,23 +11,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, JOB, use_scripted_agent};
+use pactify_tests::editor::{Editor, JOB, scripted_sandbox, use_scripted_agent};
 use pactify_tests::outside;
-use pactify_tests::sandbox::{Repository, Sandbox};
+use pactify_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
-
-/// A sandbox in which the scripted agent stands in for codex.
-fn sandbox() -> Result<Sandbox> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    Ok(sandbox)
-}
-
-fn filled(sandbox: &Sandbox) -> Result<Repository<'_>> {
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
-    Ok(repository)
-}
 
 /// Has the job run this command, and gives what came of it: its exit code and the end of its output.
 fn run_in_a_job(editor: &mut Editor, command: &str) -> Result<(i64, String)> {
@@ -40,8 +27,8 @@ fn run_in_a_job(editor: &mut Editor, command: &str) -> Result<(i64, String)> {
 
 #[test]
 fn a_harness_that_starts_jobs_or_the_doctor_is_refused_unless_it_takes_off_its_mark() -> Result<()> {
-    let sandbox = sandbox()?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let program = outside::program("pactify")?.display().to_string();
     let at = repository.path().display();
@@ -69,8 +56,8 @@ fn a_harness_that_starts_jobs_or_the_doctor_is_refused_unless_it_takes_off_its_m
 /// Another program's tests, run by an agent, once emptied the record of the very job that ran them.
 #[test]
 fn our_own_tests_run_by_a_job_touch_nothing_of_the_person_s() -> Result<()> {
-    let sandbox = sandbox()?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let root = sandbox.root().parent().context("no folder of sandboxes")?;
     let tests = std::env::current_exe()?;
@@ -88,8 +75,8 @@ fn our_own_tests_run_by_a_job_touch_nothing_of_the_person_s() -> Result<()> {
 
 #[test]
 fn a_job_without_changes_has_nothing_to_apply() -> Result<()> {
-    let sandbox = sandbox()?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([{"say": "All done, the file is written."}])), &json!({}))?;
     assert_eq!(editor.until(&job, "finished")?["outcome"], "noChanges");
@@ -101,8 +88,8 @@ fn a_job_without_changes_has_nothing_to_apply() -> Result<()> {
 
 #[test]
 fn what_was_used_and_said_outlives_the_tree() -> Result<()> {
-    let sandbox = sandbox()?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "Done."}])), &json!({}))?;
     let before = editor.until(&job, "finished")?;
@@ -122,7 +109,7 @@ fn a_harness_that_reads_does_not_wait_for_ever() -> Result<()> {
     let sandbox = Sandbox::new()?;
     let text = "[harnesses.mine]\ncommand = \"sh\"\nargs = [\"-c\", \"{prompt}\"]\n";
     pactify_tests::editor::configure(&sandbox, text)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate("cat; echo read > read.txt; echo Done.", &json!({"harness": "mine"}))?;
     let status = editor.until(&job, "finished")?;
@@ -144,7 +131,7 @@ fn arguments_that_a_harness_no_longer_knows_are_called_so() -> Result<()> {
     std::fs::set_permissions(&old, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     let old = old.display().to_string();
     pactify_tests::editor::configure(&sandbox, &format!("[harnesses.codex]\nexecutable = {old:?}\n"))?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate("Work.", &json!({}))?;
     let status = editor.until(&job, "finished")?;
@@ -157,7 +144,7 @@ fn arguments_that_a_harness_no_longer_knows_are_called_so() -> Result<()> {
 /// Instructions for several agents are often one file and links to it.
 #[test]
 fn a_link_between_instructions_stays_a_link() -> Result<()> {
-    let sandbox = sandbox()?;
+    let sandbox = scripted_sandbox()?;
     let repository = sandbox.repository("one")?;
     repository.write("CLAUDE.md", "Be kind.\n")?;
     std::os::unix::fs::symlink("CLAUDE.md", repository.path().join("AGENTS.md"))?;
@@ -175,8 +162,8 @@ fn a_link_between_instructions_stays_a_link() -> Result<()> {
 
 #[test]
 fn two_starts_at_once_are_two_jobs_and_one_that_died_keeps_nobody_from_starting() -> Result<()> {
-    let sandbox = sandbox()?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let (mut one, mut two) = (Editor::open(&sandbox, repository.path())?, Editor::open(&sandbox, repository.path())?);
     let start = |editor: &mut Editor, file: &str| -> Result<i64> {
         let argument = json!({"brief": brief(&json!([write(file, "x\n")]))});
@@ -199,7 +186,7 @@ fn two_starts_at_once_are_two_jobs_and_one_that_died_keeps_nobody_from_starting(
 
     let job = one.delegate(&brief(&json!([{"say": "here"}, "hang"])), &json!({}))?;
     one.event(&job, "message")?;
-    let host = pactify_tests::editor::pid(&one.event(&job, "attemptStarted")?["host"]["pid"])?;
+    let host = one.host(&job)?;
     one.client().signal(rustix::process::Signal::KILL)?;
     rustix::process::kill_process(host, rustix::process::Signal::KILL)?;
     ensure!(pactify_tests::rendezvous::ends(host, Duration::from_secs(10))?);
@@ -216,7 +203,7 @@ fn words(log: &std::path::Path) -> Result<Vec<Vec<String>>> {
 
 #[test]
 fn git_is_never_asked_for_the_network() -> Result<()> {
-    let mut sandbox = sandbox()?;
+    let mut sandbox = scripted_sandbox()?;
     let (folder, log) = (sandbox.root().join("recorded"), sandbox.root().join("calls"));
     std::fs::create_dir(&folder)?;
     let path = outside::variable("PATH").context("no PATH")?;
@@ -234,7 +221,7 @@ fn git_is_never_asked_for_the_network() -> Result<()> {
     std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     let folders = std::iter::once(folder).chain(std::env::split_paths(&path));
     sandbox.set("PATH", std::env::join_paths(folders)?);
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     repository.git(&["remote", "add", "origin", "https://example.invalid/one.git"])?;
     std::fs::write(&log, "")?;
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{JOB, configure, log_in_at_codex, use_scripted_agent};
+use pactify_tests::editor::{JOB, configure, log_in_at_codex, scripted_sandbox, use_scripted_agent};
 use pactify_tests::outside;
 use pactify_tests::running::{Ended, Running};
 use pactify_tests::sandbox::{Repository, Sandbox};
@@ -18,8 +18,7 @@ fn pactify(sandbox: &Sandbox, repository: &Repository<'_>, arguments: &[&str], i
 fn a_job_says_at_once_who_does_it_and_why() -> Result<()> {
     let sandbox = Sandbox::new()?;
     let codex = use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let task = brief(&json!([{"say": "done"}]));
     let told = |arguments: &[&str]| -> Result<String> {
         let ended = pactify(&sandbox, &repository, &[&["run"], arguments].concat(), &task)?;
@@ -36,10 +35,8 @@ fn a_job_says_at_once_who_does_it_and_why() -> Result<()> {
 
 #[test]
 fn a_job_in_the_checkout_says_so_goes_on_and_has_nothing_to_apply() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let task = brief(&json!([{"say": "All is well."}]));
     let ran = pactify(&sandbox, &repository, &["run", "--read-only", "--in-place"], &task)?;
     assert_eq!(ran.code(), 0, "{ran:?}");
@@ -57,10 +54,8 @@ fn a_job_in_the_checkout_says_so_goes_on_and_has_nothing_to_apply() -> Result<()
 
 #[test]
 fn a_decided_job_says_what_became_of_it_and_which_applies_can_be_undone() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let sub = |arguments: &[&str]| pactify(&sandbox, &repository, arguments, "");
     let task = brief(&json!([write("a.txt", "a\n"), write("b.txt", "b\n")]));
     assert_eq!(pactify(&sandbox, &repository, &["run"], &task)?.code(), 0);
@@ -92,10 +87,8 @@ fn a_decided_job_says_what_became_of_it_and_which_applies_can_be_undone() -> Res
 
 #[test]
 fn a_mistyped_path_is_a_mistake_of_typing() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let files = [write("src/parse.rs", "new\n"), write("docs/usage.md", "new\n")];
     assert_eq!(pactify(&sandbox, &repository, &["run"], &brief(&json!(files)))?.code(), 0);
     let apply = ["apply", "last", "--yes"];
@@ -129,10 +122,8 @@ fn a_mistyped_path_is_a_mistake_of_typing() -> Result<()> {
 
 #[test]
 fn a_job_that_fails_without_a_login_says_how_to_log_in() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let run = |steps: &Value| pactify(&sandbox, &repository, &["run"], &brief(steps));
     let offline = json!([{"fail": "Connection failed: error sending request"}]);
     let failed = run(&offline)?;
@@ -151,10 +142,8 @@ fn a_job_that_fails_without_a_login_says_how_to_log_in() -> Result<()> {
 
 #[test]
 fn a_branch_that_is_there_already_is_named_with_what_to_do() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     assert_eq!(pactify(&sandbox, &repository, &["run"], &brief(&json!([write("a.txt", "a\n")])))?.code(), 0);
     let export =
         |arguments: &[&str]| pactify(&sandbox, &repository, &[&["export", "last", "--branch"], arguments].concat(), "");

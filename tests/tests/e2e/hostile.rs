@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, configure, pid, use_scripted_agent};
+use pactify_tests::editor::{Editor, configure, pid, scripted_sandbox, use_scripted_agent};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::Sandbox;
 use rustix::process::{Signal, kill_process};
@@ -52,10 +52,8 @@ fn deceives(c: char) -> bool {
 
 #[test]
 fn a_tree_that_the_job_swapped_is_not_worked_in_again() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
 
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "first"}])), &json!({}))?;
@@ -83,8 +81,7 @@ fn a_tree_that_the_job_swapped_is_not_worked_in_again() -> Result<()> {
 fn a_harness_that_never_pauses_runs_out_of_time_all_the_same() -> Result<()> {
     let sandbox = Sandbox::new()?;
     use_scripted_agent_but(&sandbox, "exec) exec yes '{\"type\":\"turn.started\"}';;")?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate("Never stop talking.", &json!({"timeoutSeconds": 2}))?;
     let status = editor.until(&job, "finished")?;
@@ -107,10 +104,8 @@ fn second_of_day(at: &str) -> Result<f64> {
 
 #[test]
 fn traps_in_the_job_s_directory_neither_hang_nor_stop_a_repair() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
 
     for trap in ["host.log", "host.sock", "wire.log", "summary.json", "manifest", "message", "capture", "tmp", "home"] {
@@ -121,9 +116,7 @@ fn traps_in_the_job_s_directory_neither_hang_nor_stop_a_repair() -> Result<()> {
         let list = Value::from(list);
         let job = editor.delegate(&brief(&list), &json!({}))?;
         editor.event(&job, "message").context(trap)?;
-        let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
-        kill_process(host, Signal::KILL)?;
-        ensure!(rendezvous::ends(host, Duration::from_secs(10))?, "{trap}");
+        editor.kill_host(&job)?;
 
         let moved = editor.run("cancel", &json!({"jobId": job})).context(trap)?;
         assert_eq!(moved["state"], "finished", "{trap}");
@@ -140,12 +133,10 @@ fn traps_in_the_job_s_directory_neither_hang_nor_stop_a_repair() -> Result<()> {
 
 #[test]
 fn a_resume_that_waits_for_its_turn_can_be_taken_back() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     let config = sandbox.config_home().join("pactify").join("config.toml");
     std::fs::write(&config, std::fs::read_to_string(&config)?.replace("running-jobs = 8", "running-jobs = 1"))?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
     editor.until(&job, "finished")?;
@@ -170,11 +161,10 @@ fn a_harness_whose_launch_cannot_be_recorded_does_not_run_on() -> Result<()> {
     let sandbox = Sandbox::new()?;
     // Between the last check and the launch the journal becomes unusable.
     use_scripted_agent_but(&sandbox, "sandbox) echo spoilt >> \"$TMPDIR/../events.jsonl\";; exec) exec sleep 300;;")?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate("Sleep.", &json!({}))?;
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    let host = editor.host(&job)?;
     ensure!(rendezvous::ends(host, Duration::from_secs(60))?, "the host ends");
     assert_eq!(marked(&job)?, Vec::<String>::new(), "and nothing of the job outlives it");
     for verb in ["cancel", "discard"] {
@@ -211,8 +201,7 @@ fn values_that_are_words_of_ours_do_not_break_the_record() -> Result<()> {
     for (name, value) in names.iter().zip(["message", "attemptEnded", "completed"]) {
         sandbox.set(name, value);
     }
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "it attemptEnded"}])), &json!({}))?;
     let status = editor.until(&job, "finished")?;
@@ -228,8 +217,7 @@ fn a_secret_of_the_harness_is_never_on_disk() -> Result<()> {
     let executable = codex.display().to_string();
     configure(&sandbox, &format!("[harnesses.codex]\nexecutable = {executable:?}\nenvironment = [\"SPECIAL\"]\n"))?;
     sandbox.set("SPECIAL", CANARY);
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let told = json!({"say": "the value is $SPECIAL"});
     let lists = [
@@ -253,10 +241,8 @@ fn a_secret_of_the_harness_is_never_on_disk() -> Result<()> {
 
 #[test]
 fn what_an_agent_says_cannot_drive_the_editor() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}exe.txt\r";
     let mut jobs = Vec::new();
@@ -305,14 +291,12 @@ fn assert_plain(value: &Value, what: &str) -> Result<()> {
 
 #[test]
 fn a_repair_that_is_killed_is_repaired_by_whoever_comes_next() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut first = Editor::open(&sandbox, repository.path())?;
     let job = first.delegate(&brief(&json!([write("half.txt", "half\n"), "ignoreSignals", "hang"])), &json!({}))?;
     first.event(&job, "filesTouched")?;
-    let host = pid(&first.event(&job, "attemptStarted")?["host"]["pid"])?;
+    let host = first.host(&job)?;
     first.client().signal(Signal::KILL)?;
     kill_process(host, Signal::KILL)?;
     drop(first);
@@ -352,8 +336,7 @@ fn a_repair_that_is_killed_is_repaired_by_whoever_comes_next() -> Result<()> {
 
 #[test]
 fn a_store_of_accepted_contents_that_a_job_put_there_is_not_used() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     let repository = sandbox.repository("one")?;
     let lines: Vec<String> = (1..=60).map(|n| format!("line {n}\n")).collect();
     repository.write("a.txt", lines.concat())?;

@@ -12,7 +12,7 @@ use pactify_engine::apply::RepositoryLock;
 use pactify_engine::journal::Journal;
 use pactify_engine::store::Store;
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, JOB, pid, use_scripted_agent};
+use pactify_tests::editor::{Editor, JOB, pid, scripted_sandbox};
 use pactify_tests::lsp::Launch;
 use pactify_tests::outside;
 use pactify_tests::rendezvous;
@@ -23,10 +23,8 @@ use serde_json::{Value, json};
 
 #[test]
 fn a_job_is_delegated_previewed_and_applied() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     repository.write("mine.txt", "not committed\n")?;
     let before = repository.snapshot()?;
 
@@ -59,10 +57,8 @@ fn a_job_is_delegated_previewed_and_applied() -> Result<()> {
 
 #[test]
 fn a_job_outlives_its_server() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let go = sandbox.root().join("go");
 
     let mut first = Editor::open(&sandbox, repository.path())?;
@@ -83,10 +79,8 @@ fn a_job_outlives_its_server() -> Result<()> {
 
 #[test]
 fn a_host_holds_nothing_that_an_editor_left_open() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let leaked = sandbox.root().join("leaked");
     std::fs::write(&leaked, "")?;
     let mut shell = sandbox.command("/bin/sh");
@@ -96,7 +90,7 @@ fn a_host_holds_nothing_that_an_editor_left_open() -> Result<()> {
     let server = editor.client().pid();
 
     let job = editor.delegate(&brief(&json!(["hang"])), &json!({}))?;
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    let host = editor.host(&job)?;
     let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
     let holds = |process: Pid| -> Result<bool> {
         let open = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero()))?;
@@ -112,18 +106,14 @@ fn a_host_holds_nothing_that_an_editor_left_open() -> Result<()> {
 
 #[test]
 fn a_job_whose_host_dies_is_lost_then_swept_and_captured() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
 
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([write("half.txt", "half\n"), "ignoreSignals", "hang"])), &json!({}))?;
     editor.event(&job, "filesTouched")?;
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
     let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
-    kill_process(host, Signal::KILL)?;
-    assert!(rendezvous::ends(host, Duration::from_secs(10))?);
+    editor.kill_host(&job)?;
     assert_eq!(editor.status(&job)?["state"], "lost", "at the next look");
 
     // The next writer command repairs it.
@@ -139,15 +129,13 @@ fn a_job_whose_host_dies_is_lost_then_swept_and_captured() -> Result<()> {
 
 #[test]
 fn a_server_that_starts_repairs_what_it_finds_lost() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
 
     let mut first = Editor::open(&sandbox, repository.path())?;
     let job = first.delegate(&brief(&json!([write("half.txt", "half\n"), "hang"])), &json!({}))?;
     first.event(&job, "filesTouched")?;
-    let host = pid(&first.event(&job, "attemptStarted")?["host"]["pid"])?;
+    let host = first.host(&job)?;
     first.client().signal(Signal::KILL)?;
     drop(first);
     kill_process(host, Signal::KILL)?;
@@ -161,10 +149,8 @@ fn a_server_that_starts_repairs_what_it_finds_lost() -> Result<()> {
 
 #[test]
 fn a_cancel_ends_even_what_does_not_want_to_end() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let escapee = sandbox.root().join("escapee.pid");
 
     let mut editor = Editor::open(&sandbox, repository.path())?;
@@ -184,10 +170,8 @@ fn a_cancel_ends_even_what_does_not_want_to_end() -> Result<()> {
 
 #[test]
 fn jobs_end_as_they_deserve() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
 
     let read_only = json!({"access": "readOnly"});
@@ -214,8 +198,7 @@ fn jobs_end_as_they_deserve() -> Result<()> {
 
 #[test]
 fn a_job_is_refused_inside_a_job_and_without_a_repository() -> Result<()> {
-    let mut sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let mut sandbox = scripted_sandbox()?;
     let plain = sandbox.root().join("plain");
     std::fs::create_dir(&plain)?;
     let mut editor = Editor::open(&sandbox, &plain)?;
@@ -224,8 +207,7 @@ fn a_job_is_refused_inside_a_job_and_without_a_repository() -> Result<()> {
     drop(editor);
 
     sandbox.set("PACTIFY_JOB", "20261129-154512-aaaaaa");
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let refused = editor.refused("delegate", &json!({"brief": "x"}))?;
     assert_eq!(refused.data.context("no data")?["code"], "refusedInsideJob");
@@ -234,10 +216,8 @@ fn a_job_is_refused_inside_a_job_and_without_a_repository() -> Result<()> {
 
 #[test]
 fn a_finished_job_goes_on_in_its_session_and_tree() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
     let first = editor.until(&job, "finished")?;
@@ -259,12 +239,10 @@ fn a_finished_job_goes_on_in_its_session_and_tree() -> Result<()> {
 
 #[test]
 fn no_harness_is_started_where_there_is_no_tree_for_it() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     let config = sandbox.config_home().join("pactify").join("config.toml");
     std::fs::write(&config, std::fs::read_to_string(&config)?.replace("running-jobs = 8", "running-jobs = 1"))?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let busy = editor.delegate(&brief(&json!([{"say": "busy"}, "hang"])), &json!({}))?;
     editor.event(&busy, "message")?;
@@ -284,10 +262,8 @@ fn no_harness_is_started_where_there_is_no_tree_for_it() -> Result<()> {
 
 #[test]
 fn two_editors_that_apply_at_once_take_turns_and_are_told_who_is_busy() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let (mut one, mut other) = (Editor::open(&sandbox, repository.path())?, Editor::open(&sandbox, repository.path())?);
     let mut jobs = Vec::new();
     for path in ["a.txt", "b.txt"] {
@@ -317,10 +293,8 @@ fn two_editors_that_apply_at_once_take_turns_and_are_told_who_is_busy() -> Resul
 
 #[test]
 fn a_tree_that_could_not_be_captured_is_told_kept_and_captured_by_a_cancel() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([write("half.txt", "half\n"), "hang"])), &json!({}))?;
     editor.event(&job, "filesTouched")?;
@@ -355,10 +329,9 @@ fn a_tree_that_could_not_be_captured_is_told_kept_and_captured_by_a_cancel() -> 
 
 #[test]
 fn what_runs_inside_a_job_decides_nothing_about_another_one() -> Result<()> {
-    let mut sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let mut sandbox = scripted_sandbox()?;
     let path = sandbox.repository("one")?.path().to_owned();
-    sandbox.repository("one")?.fill()?;
+    sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, &path)?;
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
     editor.until(&job, "finished")?;
@@ -406,17 +379,13 @@ fn survived(sandbox: &Sandbox, job: &str) -> Result<()> {
 
 #[test]
 fn a_job_that_was_outlived_is_captured_by_a_cancel_and_not_removed_or_gone_on_with_before() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([write("half.txt", "half\n"), "hang"])), &json!({}))?;
     editor.event(&job, "filesTouched")?;
     let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
-    kill_process(host, Signal::KILL)?;
-    assert!(rendezvous::ends(host, Duration::from_secs(10))?);
+    editor.kill_host(&job)?;
     survived(&sandbox, &job)?;
     assert_eq!(editor.status(&job)?["state"], "finished");
 

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, pid, use_scripted_agent};
+use pactify_tests::editor::{Editor, pid, scripted_sandbox};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::{Repository, Sandbox};
-use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 fn in_place() -> Value {
@@ -17,8 +16,7 @@ fn in_place() -> Value {
 }
 
 fn dirty(sandbox: &Sandbox) -> Result<Repository<'_>> {
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     repository.make_dirty()?;
     Ok(repository)
 }
@@ -30,8 +28,7 @@ fn changes(status: &Value) -> Vec<String> {
 
 #[test]
 fn it_sees_ignored_files_and_current_dirt_and_leaves_nothing_behind() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     let repository = dirty(&sandbox)?;
     let before = repository.snapshot()?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
@@ -77,8 +74,7 @@ fn it_sees_ignored_files_and_current_dirt_and_leaves_nothing_behind() -> Result<
 
 #[test]
 fn every_change_fails_it_and_is_named_wherever_it_is_made() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     let repository = dirty(&sandbox)?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     for (steps, named) in [
@@ -112,8 +108,7 @@ fn every_change_fails_it_and_is_named_wherever_it_is_made() -> Result<()> {
 
 #[test]
 fn the_person_s_own_edit_is_a_difference_as_well_and_stays() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     let repository = dirty(&sandbox)?;
     let go = sandbox.root().join("go");
     let mut editor = Editor::open(&sandbox, repository.path())?;
@@ -132,17 +127,14 @@ fn the_person_s_own_edit_is_a_difference_as_well_and_stays() -> Result<()> {
 
 #[test]
 fn a_recovery_compares_and_what_it_cannot_read_counts_as_changed() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     let repository = dirty(&sandbox)?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let lose = |editor: &mut Editor, steps: Value, meanwhile: &dyn Fn(&Path) -> Result<()>| -> Result<Value> {
         let job = editor.delegate(&brief(&steps), &in_place())?;
         editor.event(&job, "message")?;
-        let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
         let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
-        kill_process(host, Signal::KILL)?;
-        ensure!(rendezvous::ends(host, Duration::from_secs(10))?);
+        editor.kill_host(&job)?;
         meanwhile(&sandbox.job(&job))?;
         editor.run("cancel", &json!({"jobId": job}))?;
         ensure!(rendezvous::ends(agent, Duration::from_secs(10))?, "its processes are swept");
@@ -172,8 +164,7 @@ fn a_recovery_compares_and_what_it_cannot_read_counts_as_changed() -> Result<()>
 
 #[test]
 fn a_host_that_dies_between_its_comparison_and_its_conclusion_hides_nothing() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     let repository = dirty(&sandbox)?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let steps = json!([{"run": "echo x > left.txt"}, {"say": "all fine"}]);
@@ -197,8 +188,7 @@ fn a_host_that_dies_between_its_comparison_and_its_conclusion_hides_nothing() ->
 
 #[test]
 fn it_is_for_read_only_jobs_and_goes_with_nothing_that_a_tree_has() -> Result<()> {
-    let mut sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let mut sandbox = scripted_sandbox()?;
     let repository = dirty(&sandbox)?;
     let path = repository.path().to_owned();
     let mut editor = Editor::open(&sandbox, &path)?;

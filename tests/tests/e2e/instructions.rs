@@ -16,8 +16,7 @@ const MARKS: [&str; 6] =
 /// Everything by which a repository could tell an agent what to do, or have it start something. Returns the file that
 /// is there once it had something started.
 fn hostile<'s>(sandbox: &'s Sandbox) -> Result<(Repository<'s>, std::path::PathBuf)> {
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let started = sandbox.root().join("started");
     let touch = started.display().to_string();
     let skill = "---\nname: wrapping\ndescription: SKILL-MARK wraps everything.\n---\nSKILL-MARK\n";

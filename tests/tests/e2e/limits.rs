@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::Result;
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, use_scripted_agent};
+use pactify_tests::editor::{Editor, scripted_sandbox};
 use pactify_tests::outside;
 use pactify_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
@@ -25,11 +25,9 @@ fn completed(tokens: u64) -> Value {
 
 #[test]
 fn a_job_beyond_its_tokens_is_ended_and_takes_no_further_turn() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     limit(&sandbox, "[limits]", "[limits]\nmax-tokens = 1000")?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
 
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), completed(1000), "hang"])), &json!({}))?;
@@ -61,15 +59,13 @@ fn a_job_beyond_its_tokens_is_ended_and_takes_no_further_turn() -> Result<()> {
 
 #[test]
 fn a_job_that_costs_more_than_it_may_is_ended_and_takes_no_further_turn() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     limit(&sandbox, "[limits]", "[limits]\nmax-cost = 0.5")?;
     let file = sandbox.config_home().join("pactify/config.toml");
     let program = outside::program("scripted-agent")?.display().to_string();
     let agent = format!("[harnesses.mine]\ncommand = {program:?}\nargs = [\"acp\"]\nprotocol = \"acp\"\n");
     fs::write(&file, format!("{agent}{}", fs::read_to_string(&file)?))?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     // What the session cost so far, in all.
     let cost = |amount: f64| {
@@ -102,10 +98,8 @@ fn a_job_that_costs_more_than_it_may_is_ended_and_takes_no_further_turn() -> Res
 
 #[test]
 fn no_turn_begins_where_too_little_room_would_remain() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let steps = brief(&json!([write("a.txt", "a\n"), {"say": "Done."}]));
     let job = editor.delegate(&steps, &json!({}))?;
@@ -130,11 +124,9 @@ fn no_turn_begins_where_too_little_room_would_remain() -> Result<()> {
 
 #[test]
 fn a_job_that_waits_for_its_turn_says_why() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     limit(&sandbox, "running-jobs = 8", "running-jobs = 1")?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let go = sandbox.root().join("go");
     let wait = json!({"waitFor": [go.display().to_string(), 60.0]});

@@ -10,11 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, pid, use_scripted_agent};
-use pactify_tests::rendezvous;
+use pactify_tests::editor::{Editor, scripted_sandbox};
 use pactify_tests::running::Ended;
 use pactify_tests::sandbox::{Repository, Sandbox};
-use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 /// Tokens that look like nothing: only knowing them helps.
@@ -28,8 +26,7 @@ struct Stage {
 
 impl Stage {
     fn new() -> Result<Self> {
-        let sandbox = Sandbox::new()?;
-        use_scripted_agent(&sandbox, &[])?;
+        let sandbox = scripted_sandbox()?;
         fs::create_dir(sandbox.home().join(".codex"))?;
         let stage = Self { sandbox };
         stage.log_in(OLD)?;
@@ -50,9 +47,7 @@ impl Stage {
     }
 
     fn repository(&self) -> Result<Repository<'_>> {
-        let repository = self.sandbox.repository("one")?;
-        repository.fill()?;
-        Ok(repository)
+        self.sandbox.filled("one")
     }
 
     fn pactify(&self, arguments: &[&str]) -> Result<Ended> {
@@ -91,9 +86,7 @@ fn a_login_that_was_refreshed_in_the_jobs_home_is_the_persons_again_also_after_a
 
     let job = editor.delegate(&brief(&json!([refresh(OLD), write("b.txt", "b\n"), "hang"])), &json!({}))?;
     editor.event(&job, "filesTouched")?;
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
-    kill_process(host, Signal::KILL)?;
-    assert!(rendezvous::ends(host, Duration::from_secs(10))?);
+    editor.kill_host(&job)?;
     assert!(!stage.is_forgotten()?, "nobody has looked yet");
     editor.run("cancel", &json!({"jobId": job}))?;
     assert_eq!(stage.token()?, OLD, "the repair wrote it back");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use pactify_tests::clients;
-use pactify_tests::editor::use_scripted_agent;
+use pactify_tests::editor::scripted_sandbox;
 use pactify_tests::outside;
 use pactify_tests::running::Running;
 use pactify_tests::sandbox::{Repository, Sandbox};
@@ -40,10 +40,8 @@ fn suite(name: &str, sandbox: &Sandbox, repository: &Repository<'_>) -> Result<(
 
 /// Runs a suite in the sample repository, with the scripted agent as codex.
 fn with_the_scripted_agent(name: &str) -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("sample")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("sample")?;
     let numbers: Vec<String> = (1..=30).map(|number| format!("line {number}\n")).collect();
     repository.write("numbers.txt", numbers.concat())?;
     repository.commit("Thirty lines")?;

@@ -1,14 +1,11 @@
 //! Changes outside a job's tree, end to end: told with the job, in the way of an apply, put back on request.
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::brief;
-use pactify_tests::editor::{Editor, configure, pid, use_scripted_agent};
-use pactify_tests::rendezvous;
+use pactify_tests::editor::{Editor, configure, scripted_sandbox};
 use pactify_tests::sandbox::Sandbox;
-use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 /// Plants a program that the person's next `git status` would run, and a hook.
@@ -30,10 +27,8 @@ const PLANTED: [&str; 2] = ["1-1 dangerous config: core.fsmonitor", "1-2 dangero
 
 #[test]
 fn danger_outside_is_told_stands_in_the_way_and_is_put_back() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let write = json!({"write": {"path": "new.txt", "content": "new\n"}});
     let list = json!([write, {"run": sabotage(repository.path())}, {"say": "done"}]);
@@ -69,10 +64,8 @@ fn danger_outside_is_told_stands_in_the_way_and_is_put_back() -> Result<()> {
 
 #[test]
 fn the_person_s_commit_meanwhile_is_a_notice_and_no_more() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let commit = format!("cd '{}' && git commit -q --allow-empty -m mine", repository.path().display());
     let write = json!({"write": {"path": "new.txt", "content": "new\n"}});
@@ -90,17 +83,13 @@ fn the_person_s_commit_meanwhile_is_a_notice_and_no_more() -> Result<()> {
 
 #[test]
 fn a_recovery_compares_as_well() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let list = json!([{"run": sabotage(repository.path())}, {"say": "set"}, "hang"]);
     let job = editor.delegate(&brief(&list), &json!({}))?;
     editor.event(&job, "message")?;
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
-    kill_process(host, Signal::KILL)?;
-    ensure!(rendezvous::ends(host, Duration::from_secs(10))?);
+    editor.kill_host(&job)?;
     editor.run("cancel", &json!({"jobId": job}))?;
     let status = editor.until(&job, "finished")?;
     assert_eq!(places(&status["outside"]), PLANTED, "{status:#}");
@@ -113,19 +102,15 @@ fn a_recovery_compares_as_well() -> Result<()> {
 
 #[test]
 fn a_job_that_spoils_the_comparison_hides_nothing_by_it() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     // What the host remembers goes with it, and what is on the disk is the job's to spoil.
     let spoil = "echo spoiled > ../shared/1.before; echo x > by-the-job";
     let list = json!([{"run": sabotage(repository.path())}, {"run": spoil}, {"say": "set"}, "hang"]);
     let job = editor.delegate(&brief(&list), &json!({}))?;
     editor.event(&job, "message")?;
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
-    kill_process(host, Signal::KILL)?;
-    ensure!(rendezvous::ends(host, Duration::from_secs(10))?);
+    editor.kill_host(&job)?;
     editor.run("cancel", &json!({"jobId": job}))?;
     let status = editor.until(&job, "finished")?;
     let outside = &status["outside"][0];
@@ -149,8 +134,7 @@ fn changes_of_the_checkout_that_an_unconfined_agent_may_have_made_are_told() -> 
         &sandbox,
         "[defaults]\nharness = \"mine\"\n[harnesses.mine]\ncommand = \"sh\"\nargs = [\"-s\"]\nread-only-args = [\"-s\"]\n",
     )?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     for name in ["edited", "deleted", "deep/deleted", "before", "missing"] {
         repository.write(name, "old\n")?;
     }

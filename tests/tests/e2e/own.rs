@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use pactify_tests::editor::{Editor, configure, pid};
 use pactify_tests::rendezvous;
-use pactify_tests::sandbox::{Repository, Sandbox};
+use pactify_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
 
 const GONE: Duration = Duration::from_secs(10);
@@ -19,12 +19,6 @@ const SECRET: &str = "zuckerwatte-11d7";
 /// `[harnesses.mine]` with these keys beside its command.
 fn describe(sandbox: &Sandbox, keys: &str) -> Result<()> {
     configure(sandbox, &format!("[defaults]\nharness = \"mine\"\n[harnesses.mine]\ncommand = \"sh\"\n{keys}\n"))
-}
-
-fn filled(sandbox: &Sandbox) -> Result<Repository<'_>> {
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
-    Ok(repository)
 }
 
 fn finished(editor: &mut Editor, brief: &str, more: &Value) -> Result<Value> {
@@ -38,7 +32,7 @@ fn a_retry_with_another_harness_is_a_job_of_that_one() -> Result<()> {
     let say = |word: &str| format!("command = \"sh\"\nargs = [\"-c\", \"echo {word}; echo {word} > {word}.txt\"]\n");
     let keys = format!("[harnesses.one]\n{}[harnesses.two]\n{}", say("one"), say("two"));
     configure(&sandbox, &format!("[defaults]\nharness = \"one\"\n{keys}"))?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let first = editor.delegate("Say it.", &json!({}))?;
     editor.until(&first, "finished")?;
@@ -64,7 +58,7 @@ fn a_program_of_ones_own_is_listed_delegated_to_and_its_result_applied() -> Resu
         "args = [\"-s\", \"{{lang}}\", \"{{root}}\"]\nenv = {{ MY_AGENT_TOKEN = \"{SECRET}\", NAMED = \"yes\" }}"
     );
     describe(&sandbox, &keys)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let before = repository.snapshot()?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
 
@@ -101,7 +95,7 @@ fn a_program_of_ones_own_is_listed_delegated_to_and_its_result_applied() -> Resu
 fn nothing_that_it_says_makes_a_success_of_a_failure() -> Result<()> {
     let sandbox = Sandbox::new()?;
     describe(&sandbox, "args = [\"-c\", \"{prompt}\"]\nread-only-args = [\"-c\", \"{prompt}\"]")?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     for (brief, access, outcome, error) in [
         ("echo Done.", "write", "noChanges", ""),
@@ -123,7 +117,7 @@ fn nothing_that_it_says_makes_a_success_of_a_failure() -> Result<()> {
 fn without_arguments_for_it_there_is_no_read_only_mode() -> Result<()> {
     let sandbox = Sandbox::new()?;
     describe(&sandbox, "")?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let refused =
         editor.refused("delegate", &json!({"brief": "true", "access": "readOnly"}))?.data.context("no data")?;
@@ -141,7 +135,7 @@ fn without_arguments_for_it_there_is_no_read_only_mode() -> Result<()> {
 fn a_session_goes_on_as_the_job_s_own_settings_say_whatever_the_configuration_says_by_then() -> Result<()> {
     let sandbox = Sandbox::new()?;
     describe(&sandbox, "args = [\"-s\"]\nresume-args = [\"{session}\"]\noutput = \"jsonl\"")?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let brief =
         r#"echo one > one; echo '{"type":"init","session_id":"s-1"}'; echo '{"role":"assistant","content":"One."}'"#;
@@ -170,7 +164,7 @@ fn what_only_the_login_shell_knows_of_is_found_and_works_where_it_was_found() ->
     program(&shell, &format!("PATH={}:$PATH; export PATH; eval \"$3\"", tools.display()))?;
     sandbox.set("SHELL", shell);
     configure(&sandbox, "[harnesses.mine]\ncommand = \"my-agent\"\n")?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     program(&repository.path().join("my-agent"), "echo stolen > stolen")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let status = finished(&mut editor, "Make it.", &json!({"harness": "mine"}))?;
@@ -188,7 +182,7 @@ fn program(path: &Path, text: &str) -> Result<()> {
 fn a_cancel_during_a_command_leaves_no_process() -> Result<()> {
     let sandbox = Sandbox::new()?;
     describe(&sandbox, "")?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate("setsid sh -c 'echo $$; exec sleep 600'", &json!({}))?;
     let told = editor.event(&job, "message")?;

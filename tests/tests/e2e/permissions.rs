@@ -61,9 +61,7 @@ impl Stage {
     }
 
     pub(crate) fn repository(&self) -> Result<Repository<'_>> {
-        let repository = self.sandbox.repository("one")?;
-        repository.fill()?;
-        Ok(repository)
+        self.sandbox.filled("one")
     }
 
     /// The options that the agent was given, by the number of its request.

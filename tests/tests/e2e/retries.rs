@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::brief;
-use pactify_tests::editor::{Editor, use_scripted_agent};
+use pactify_tests::editor::{Editor, scripted_sandbox};
 use pactify_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
 
@@ -21,10 +21,8 @@ fn asked(sandbox: &Sandbox, job: &str) -> Result<Value> {
 
 #[test]
 fn a_retry_is_as_the_job_was_but_for_what_is_said() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let task = brief(&json!([{"say": "done"}]));
     let more = json!({"model": "m", "withUserConfig": true, "verify": ["true"], "base": "workingTree"});

@@ -8,9 +8,8 @@ use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, configure, pid, use_scripted_agent};
 use pactify_tests::outside;
-use pactify_tests::rendezvous;
 use pactify_tests::sandbox::Sandbox;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Pid;
 use serde_json::{Value, json};
 
 /// In a variable that is let through, in a header of the few that may be written out, in the login.
@@ -45,8 +44,7 @@ http_headers = {{ X-Title = "{HEADER}" }}
     let login = json!({"tokens": {"access_token": LOGIN, "refresh_token": LOGIN}}).to_string();
     fs::write(sandbox.home().join(".codex/auth.json"), login)?;
 
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     // The agent finds all of them, and says them wherever it can. Their values are not in its brief.
     let find = "echo \"$SPECIAL\"; cat \"$CODEX_HOME/config.toml\" \"$CODEX_HOME/auth.json\"";
@@ -59,7 +57,7 @@ http_headers = {{ X-Title = "{HEADER}" }}
     let job = editor.delegate(&brief(&steps), &json!({}))?;
     editor.event(&job, "filesTouched")?;
     let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    let host = editor.host(&job)?;
     let mut sinks: Vec<(String, String)> = Vec::new();
     for (name, process) in [("agent", agent), ("host", host)] {
         sinks.push((format!("argv of the {name}"), command_line(process)?));
@@ -114,15 +112,12 @@ fn a_secret_is_in_no_sink_of_a_job_that_is_repaired() -> Result<()> {
     let executable = codex.display().to_string();
     configure(&sandbox, &format!("[harnesses.codex]\nexecutable = {executable:?}\nenvironment = [\"SPECIAL\"]\n"))?;
     sandbox.set("SPECIAL", VARIABLE);
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let steps = json!([{"run": "echo \"$SPECIAL\""}, write("a.txt", "a\n"), "hang"]);
     let job = editor.delegate(&brief(&steps), &json!({}))?;
     editor.event(&job, "filesTouched")?;
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
-    kill_process(host, Signal::KILL)?;
-    assert!(rendezvous::ends(host, std::time::Duration::from_secs(10))?);
+    editor.kill_host(&job)?;
     editor.run("cancel", &json!({"jobId": job}))?;
     let told = Value::from(editor.events(&job)?);
     assert!(told.to_string().contains("[redacted]"), "{told:#}");
@@ -146,8 +141,7 @@ fn a_secret_that_is_said_in_pieces_is_in_no_sink() -> Result<()> {
     configure(&sandbox, &settings)?;
     sandbox.set("SPECIAL", SPELT);
     sandbox.set("PACTIFY_LOG", "trace");
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let spell = |pieces: usize| json!({"acp": {"spell": {"variable": "SPECIAL", "pieces": pieces}}});
     let steps = json!([spell(1), spell(2), spell(3), spell(9), write("a.txt", "a\n"), spell(2), {"say": "Done."}]);
@@ -182,8 +176,7 @@ fn settings_that_no_job_may_have_are_refused_before_anything_is_written() -> Res
     let sandbox = Sandbox::new()?;
     let codex = use_scripted_agent(&sandbox, &[])?.display().to_string();
     let program = |name: &str| format!("[harnesses.{name}]\nexecutable = {codex:?}\n");
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let good = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "Done."}])), &json!({}))?;
     assert_eq!(editor.until(&good, "finished")?["outcome"], "succeeded");

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{self, Profile, Step, prompt};
-use pactify_tests::editor::{Editor, use_scripted_agent};
+use pactify_tests::editor::{Editor, scripted_sandbox};
 use pactify_tests::outside;
 use pactify_tests::rendezvous;
-use pactify_tests::sandbox::{Repository, Sandbox};
+use pactify_tests::sandbox::Sandbox;
 use rustix::process::Pid;
 use serde_json::{Value, json};
 
@@ -37,12 +37,6 @@ fn configured(command: &str, seconds: u64) -> Result<Sandbox> {
     Ok(sandbox)
 }
 
-fn filled(sandbox: &Sandbox) -> Result<Repository<'_>> {
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
-    Ok(repository)
-}
-
 /// The events of setups: each command's type, text or end.
 fn setups(editor: &mut Editor, job: &str) -> Result<Vec<String>> {
     let events = editor.events(job)?;
@@ -61,9 +55,8 @@ fn lines(path: &Path) -> usize {
 
 #[test]
 fn a_repository_s_own_command_runs_only_once_its_exact_text_is_approved() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let ran = sandbox.root().join("ran");
     let command = format!("echo ran >> {}", ran.display());
     let propose = |command: &str| -> Result<()> {
@@ -177,7 +170,7 @@ fn a_setup_that_fails_or_takes_too_long_ends_the_job_before_the_harness() -> Res
         ("kill -9 $$", 60, &["signal 9"]),
     ] {
         let sandbox = configured(&format!("echo $$ > ../pid; {command}"), seconds)?;
-        let repository = filled(&sandbox)?;
+        let repository = sandbox.filled("one")?;
         let mut editor = Editor::open(&sandbox, repository.path())?;
         let job = editor.delegate(&brief(), &json!({}))?;
         let status = editor.until(&job, "finished")?;
@@ -194,7 +187,7 @@ fn a_setup_that_fails_or_takes_too_long_ends_the_job_before_the_harness() -> Res
 #[test]
 fn a_cancel_ends_a_setup_and_what_it_leaves_running_does_not_meet_the_harness() -> Result<()> {
     let sandbox = configured("echo $$ > ../pid; sleep 600", 600)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(), &json!({}))?;
     editor.event(&job, "commandStarted")?;
@@ -202,7 +195,7 @@ fn a_cancel_ends_a_setup_and_what_it_leaves_running_does_not_meet_the_harness() 
     assert_eq!(editor.until(&job, "finished")?["outcome"], "cancelled");
 
     let sandbox = configured("sleep 600 & echo $! > ../pid; setsid sleep 600 & true", 600)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(), &json!({}))?;
     let status = editor.until(&job, "finished")?;

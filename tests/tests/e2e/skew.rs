@@ -17,7 +17,6 @@ use pactify_tests::agent::{Step, prompt};
 use pactify_tests::editor::{Editor, JOB, use_scripted_agent};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::{Repository, Sandbox};
-use rustix::process::Pid;
 use serde_json::{Value, json};
 
 use foreign::Foreign;
@@ -27,8 +26,7 @@ const NEWER: &str = "20991231-235959-nnnnnn";
 /// A sandbox with one finished job of this version, whose id comes with it.
 fn stage(sandbox: &Sandbox) -> Result<(Editor, Repository<'_>, String)> {
     use_scripted_agent(sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(sandbox, repository.path())?;
     let job = delegate(&mut editor, &json!([{"say": "looked"}]), "readOnly")?;
     editor.until(&job, "finished")?;
@@ -192,9 +190,7 @@ fn a_summary_of_another_format_counts_as_absent() -> Result<()> {
     let sandbox = Sandbox::new()?;
     let (mut editor, repository, job) = stage(&sandbox)?;
     // Its last act is to write the summary, after the job is seen as finished.
-    let host = editor.event(&job, "attemptStarted")?["host"]["pid"].as_i64().context("no pid")?;
-    let host = Pid::from_raw(i32::try_from(host)?).context("pid 0")?;
-    assert!(rendezvous::ends(host, JOB)?);
+    assert!(rendezvous::ends(editor.host(&job)?, JOB)?);
     drop(editor);
     let file = sandbox.job(&job).join("summary.json");
     let title = |sandbox: &Sandbox| -> Result<Value> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{JOB, pid, use_scripted_agent};
+use pactify_tests::editor::{JOB, pid, scripted_sandbox};
 use pactify_tests::running::Running;
 use pactify_tests::sandbox::{Repository, Sandbox};
 use pactify_tests::terminal::Terminal;
@@ -36,10 +36,8 @@ fn editor(sandbox: &Sandbox, text: &str) -> Result<PathBuf> {
 
 #[test]
 fn a_task_is_written_in_the_persons_editor_watched_live_and_applied_after_a_question() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let go = sandbox.root().join("go");
     let wait = json!({"waitFor": [go.display().to_string(), 60.0]});
     let task = brief(&json!([{"say": "I'll look first."}, wait, write("a.txt", "a\n"), {"say": "All done."}]));
@@ -70,10 +68,8 @@ fn a_task_is_written_in_the_persons_editor_watched_live_and_applied_after_a_ques
 
 #[test]
 fn an_editor_that_is_left_without_a_word_starts_no_job() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let terminal = shell(&sandbox, &repository, &editor(&sandbox, "")?)?;
     terminal.enter("$PACTIFY sub run; echo \"code $?\"")?;
     terminal.until(&["empty", "code 2"])?;
@@ -85,10 +81,8 @@ fn an_editor_that_is_left_without_a_word_starts_no_job() -> Result<()> {
 
 #[test]
 fn what_was_written_for_a_job_that_is_refused_stays() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let task = format!("Tidy the shed\n{}", brief(&json!([{"say": "Tidied."}])));
     let terminal = shell(&sandbox, &repository, &editor(&sandbox, &task)?)?;
     terminal.enter("$PACTIFY sub run --repo / 2>&1 | tee told; echo \"code\"")?;
@@ -105,10 +99,8 @@ fn what_was_written_for_a_job_that_is_refused_stays() -> Result<()> {
 
 #[test]
 fn without_an_editor_a_person_is_told_how_to_give_a_brief() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let terminal = shell(&sandbox, &repository, Path::new("unused"))?;
     terminal.enter("unset VISUAL EDITOR; PATH=/nowhere $PACTIFY sub run; echo \"code $?\"")?;
     terminal.until(&["there is no vi", "pipe the task in", "code 2"])?;
@@ -119,10 +111,8 @@ fn without_an_editor_a_person_is_told_how_to_give_a_brief() -> Result<()> {
 
 #[test]
 fn a_brief_is_taken_from_a_file() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let file = sandbox.root().join("task.md");
     fs::write(&file, brief(&json!([write("a.txt", "a\n"), {"say": "From a file."}])))?;
     let pactify = |arguments: &[&str]| {
@@ -141,8 +131,7 @@ fn a_brief_is_taken_from_a_file() -> Result<()> {
 #[test]
 fn a_broken_store_is_no_fault_of_the_person() -> Result<()> {
     let sandbox = Sandbox::new()?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     fs::create_dir_all(sandbox.pactify_home())?;
     fs::write(sandbox.pactify_home().join("format"), "damaged\u{0}")?;
     let mut command = sandbox.command(outside::program("pactify")?);
@@ -167,11 +156,8 @@ fn completed(sandbox: &Sandbox, folder: &Path, words: &[&str]) -> Result<Vec<Str
 
 #[test]
 fn a_shell_offers_the_jobs_of_the_checkout_and_the_agents_and_touches_nothing() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let (repository, other) = (sandbox.repository("one")?, sandbox.repository("two")?);
-    repository.fill()?;
-    other.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let (repository, other) = (sandbox.filled("one")?, sandbox.filled("two")?);
     let sub = |repository: &Repository<'_>, arguments: &[&str], input: &str| -> Result<String> {
         let mut command = sandbox.command(outside::program("pactify")?);
         command.arg("sub").args(arguments).current_dir(repository.path());

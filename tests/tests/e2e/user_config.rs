@@ -46,9 +46,7 @@ impl Stage {
     }
 
     fn repository(&self) -> Result<Repository<'_>> {
-        let repository = self.sandbox.repository("one")?;
-        repository.fill()?;
-        Ok(repository)
+        self.sandbox.filled("one")
     }
 
     /// A program in the person's own environment, as they run it in a terminal.
@@ -72,8 +70,7 @@ fn notices(status: &Value) -> String {
 fn a_mode_that_rests_on_the_configuration_refuses_another_one_before_anything_starts() -> Result<()> {
     let sandbox = Sandbox::new()?;
     configure(&sandbox, "")?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     for harness in ["kimi", "opencode", "agy"] {
         let argument = with_it(json!({"brief": "Look.", "harness": harness, "access": "readOnly"}));
@@ -225,8 +222,7 @@ fn opencode_s_session_is_in_the_person_s_list_and_its_permissions_are_the_job_s(
 #[test]
 fn agy_works_in_the_person_s_home_where_its_conversation_is_listed() -> Result<()> {
     let sandbox = crate::agy::sandbox(agy::VERSION)?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let steps = [json!({"write": ["hello.txt", "hello\n"]}), json!({"say": "Done."})];
     let job = editor.delegate(&agy::brief(&steps), &with_it(json!({})))?;
@@ -247,8 +243,7 @@ fn agy_works_in_the_person_s_home_where_its_conversation_is_listed() -> Result<(
 fn a_program_of_one_s_own_has_it_anyway_and_a_retry_has_it_again() -> Result<()> {
     let sandbox = Sandbox::new()?;
     configure(&sandbox, "[harnesses.mine]\ncommand = \"sh\"\nargs = [\"-c\", \"{prompt}\"]\n")?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let path = repository.path().to_str().context("a path")?;
     let run = |arguments: &[&str], brief: &str| -> Result<Ended> {
         sandbox.start("pactify", &[&["sub"], arguments].concat(), brief.as_bytes())?.wait(PATIENCE)

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{self, Profile, brief, write};
-use pactify_tests::editor::{Editor, pid, use_scripted_agent};
+use pactify_tests::editor::{Editor, scripted_sandbox};
 use pactify_tests::outside;
 use pactify_tests::rendezvous;
-use pactify_tests::sandbox::{Repository, Sandbox};
-use rustix::process::{Pid, Signal, kill_process};
+use pactify_tests::sandbox::Sandbox;
+use rustix::process::Pid;
 use serde_json::{Value, json};
 
 const GONE: Duration = Duration::from_secs(10);
@@ -32,12 +32,6 @@ fn configured(commands: &[&str], seconds: u64) -> Result<Sandbox> {
     Ok(sandbox)
 }
 
-fn filled(sandbox: &Sandbox) -> Result<Repository<'_>> {
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
-    Ok(repository)
-}
-
 fn job() -> String {
     brief(&json!([write("by-the-job", "x\n"), {"say": "Done."}]))
 }
@@ -45,7 +39,7 @@ fn job() -> String {
 #[test]
 fn what_the_job_wrote_is_watched_while_verification_runs_it() -> Result<()> {
     let sandbox = configured(&["sh ./check.sh"], 60)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let hook = repository.path().join(".git/hooks/post-checkout");
     let plant = format!(
         "mkdir -p {0}; echo 'touch /tmp/evil' > {1}; chmod +x {1}\n",
@@ -116,7 +110,7 @@ fn a_job_that_goes_on_does_not_take_what_its_verification_wrote_for_its_own() ->
     let script = "test -f ../once && exit 0; touch ../once; mkdir made && echo m > made/new && echo t > touched && \
                   ln -s nowhere link && echo o > ignored.o && echo more >> README.md && rm src/empty.h";
     let sandbox = configured(&[script], 60)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&job(), &json!({}))?;
     let status = editor.until(&job, "finished")?;
@@ -149,7 +143,7 @@ fn a_job_that_goes_on_has_its_files_under_their_names_whatever_its_verification_
                   mv taken gone && mv src/empty.h renamed.h && sed -i.bak s/s/S/ saved && \
                   mv z-linked z-linked.old && ln -s z-linked.old z-linked";
     let sandbox = configured(&[script], 60)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let steps = json!([
         write("by-the-job", "x\n"),
@@ -204,7 +198,7 @@ fn a_result_that_fails_is_told_with_the_reason_and_can_be_taken_all_the_same() -
         (&["echo the reason; kill -9 $$"], 0, "signal 9", Value::Null),
     ] {
         let sandbox = configured(commands, 2)?;
-        let repository = filled(&sandbox)?;
+        let repository = sandbox.filled("one")?;
         let mut editor = Editor::open(&sandbox, repository.path())?;
         let job = editor.delegate(&job(), &json!({}))?;
         let status = editor.until(&job, "finished")?;
@@ -226,7 +220,7 @@ fn a_result_that_fails_is_told_with_the_reason_and_can_be_taken_all_the_same() -
 #[test]
 fn only_what_would_be_a_success_of_a_write_job_is_verified() -> Result<()> {
     let sandbox = configured(&["touch ../verified"], 60)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     for (steps, more, outcome) in [
         (json!([{"say": "nothing"}]), json!({}), "noChanges"),
@@ -253,7 +247,7 @@ fn only_what_would_be_a_success_of_a_write_job_is_verified() -> Result<()> {
 fn a_cancel_ends_a_verification_and_a_host_that_dies_in_one_loses_no_result() -> Result<()> {
     let sandbox =
         configured(&["echo spoilt > by-the-job; echo $$ > ../pid.new; mv ../pid.new ../pid; sleep 600"], 600)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let cancelled = editor.delegate(&job(), &json!({}))?;
     rendezvous::appears(&sandbox.job(&cancelled).join("pid"), Duration::from_secs(60))?;
@@ -264,9 +258,7 @@ fn a_cancel_ends_a_verification_and_a_host_that_dies_in_one_loses_no_result() ->
 
     let lost = editor.delegate(&job(), &json!({}))?;
     rendezvous::appears(&sandbox.job(&lost).join("pid"), Duration::from_secs(60))?;
-    let host = pid(&editor.event(&lost, "attemptStarted")?["host"]["pid"])?;
-    kill_process(host, Signal::KILL)?;
-    ensure!(rendezvous::ends(host, GONE)?);
+    editor.kill_host(&lost)?;
     editor.run("cancel", &json!({"jobId": lost}))?;
     let status = editor.until(&lost, "finished")?;
     assert_eq!(status["error"]["code"], "hostLost", "{status:#}");
@@ -281,9 +273,8 @@ fn a_cancel_ends_a_verification_and_a_host_that_dies_in_one_loses_no_result() ->
 
 #[test]
 fn a_brief_s_commands_run_once_exactly_that_text_is_approved() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let ran = sandbox.root().join("ran");
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let with = |commands: &[String]| format!("+++\nverify = {}\n+++\n{}", json!(commands), job());
@@ -329,8 +320,7 @@ fn a_brief_s_commands_run_once_exactly_that_text_is_approved() -> Result<()> {
 
 #[test]
 fn what_a_repository_looks_like_is_suggested_and_not_run() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     let repository = sandbox.repository("one")?;
     repository.write("Makefile", "test:\n\ttouch made\n")?;
     repository.commit("base")?;

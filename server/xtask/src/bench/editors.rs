@@ -78,8 +78,7 @@ fn vs_code(bench: &Bench) -> anyhow::Result<Figure> {
 }
 
 fn repository<'a>(bench: &'a Bench, name: &str) -> anyhow::Result<Repository<'a>> {
-    let repository = bench.sandbox.repository(name)?;
-    repository.fill()?;
+    let repository = bench.sandbox.filled(name)?;
     repository.write("notes.txt", "")?;
     repository.commit("Notes")?;
     Ok(repository)

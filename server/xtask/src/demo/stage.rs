@@ -108,8 +108,7 @@ impl Stage {
 
     /// A small program with a commit, and with unfinished work of a person beside it.
     pub(super) fn repository(&self) -> anyhow::Result<Repository<'_>> {
-        let repository = self.sandbox.repository("sample")?;
-        repository.fill()?;
+        let repository = self.sandbox.filled("sample")?;
         repository.write("notes.txt", "not committed yet\n")?;
         Ok(repository)
     }

@@ -3,15 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use pactify_tests::editor::{self, Editor, JOB, pid};
+use pactify_tests::editor::{self, Editor, JOB};
 use pactify_tests::provider::{Entry, Kind, Provider, Scripts};
-use pactify_tests::rendezvous;
 use pactify_tests::sandbox::Sandbox;
 use pactify_tests::tools::{self, Tool};
-use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use super::super::codex::holding;
@@ -39,9 +36,7 @@ fn kimi_s_keys_go_with_the_job_that_used_them_also_after_a_crash() -> Result<()>
         ensure!(fs::read_to_string(config(job))?.contains(KEY), "it is there to be found");
         assert_eq!(fs::metadata(config(job))?.permissions().mode() & 0o777, 0o600);
     }
-    let host = pid(&editor.event(&one, "attemptStarted")?["host"]["pid"])?;
-    kill_process(host, Signal::KILL)?;
-    ensure!(rendezvous::ends(host, Duration::from_secs(10))?);
+    editor.kill_host(&one)?;
     ensure!(config(&one).exists(), "nobody has looked yet");
     editor.run("cancel", &json!({"jobId": one}))?;
     ensure!(!config(&one).exists() && config(&other).exists(), "each job has its own");
@@ -139,8 +134,7 @@ fn codex_talks_only_to_its_provider() -> Result<()> {
          wire_api = \"responses\"\nenv_key = \"GATEWAY_KEY\"\nsupports_websockets = false\n"
     );
     editor::configure(&sandbox, &text)?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     each_kind_talks_only_to(provider.port(), &noted, &mut editor, "codex")
 }

@@ -5,10 +5,9 @@
 use anyhow::{Result, ensure};
 use pactify_tests::agent::{Step, prompt};
 use pactify_tests::clients;
-use pactify_tests::editor::use_scripted_agent;
+use pactify_tests::editor::scripted_sandbox;
 use pactify_tests::outside;
 use pactify_tests::running::Running;
-use pactify_tests::sandbox::Sandbox;
 use pactify_tests::terminal::Terminal;
 use serde_json::json;
 
@@ -21,10 +20,8 @@ const NEW: &str = "# Sample\n\nSeen by both.\n";
 
 #[test]
 fn a_vs_code_and_a_neovim_on_one_repository_show_the_same() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("sample")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("sample")?;
     stage_extension(&sandbox, &clients::installed(&sandbox))?;
     let mut code = vs_code(&sandbox, repository.path(), "vscode/together.mjs")?;
     code.env("PACTIFY_LSP", outside::program("pactify-lsp")?);

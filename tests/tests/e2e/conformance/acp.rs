@@ -42,8 +42,7 @@ impl Row for Acp {
 
     fn lies(&self) -> Result<Vec<Lie>> {
         let sandbox = sandbox()?;
-        let repository = sandbox.repository("one")?;
-        repository.fill()?;
+        let repository = sandbox.filled("one")?;
         let mut editor = Editor::open(&sandbox, repository.path())?;
         let mut lies = Vec::new();
         for (told, more, steps) in told() {
@@ -175,8 +174,7 @@ mod conversation {
     #[test]
     fn files_reach_the_agent_inside_the_tree_only() -> Result<()> {
         let sandbox = sandbox()?;
-        let repository = sandbox.repository("one")?;
-        repository.fill()?;
+        let repository = sandbox.filled("one")?;
         repository.write("victim.txt", "precious\n")?;
         let victim = repository.path().join("victim.txt").display().to_string();
         let read = |path: &str, place: &str| json!({"acp": {"readFile": [path, place]}});
@@ -215,8 +213,7 @@ mod conversation {
     #[test]
     fn fifty_permissions_at_once_are_answered_by_the_person() -> Result<()> {
         let sandbox = sandbox()?;
-        let repository = sandbox.repository("one")?;
-        repository.fill()?;
+        let repository = sandbox.filled("one")?;
         let mut editor = Editor::open(&sandbox, repository.path())?;
         let steps = json!([{"acp": {"askMany": 50}}, {"write": {"path": "a.txt", "content": "a\n"}}, {"say": "Done."}]);
         let job = editor.delegate(&agent::brief(&steps), &json!({"harness": "scripted", "permissions": "ask"}))?;
@@ -244,8 +241,7 @@ mod conversation {
     #[test]
     fn an_agent_that_listens_to_nothing_is_ended_all_the_same() -> Result<()> {
         let sandbox = sandbox()?;
-        let repository = sandbox.repository("one")?;
-        repository.fill()?;
+        let repository = sandbox.filled("one")?;
         let mut editor = Editor::open(&sandbox, repository.path())?;
         let steps = json!([
             "ignoreSignals", {"acp": "ignoreCancel"}, {"acp": "ignoreEnd"}, {"write": {"path": "a.txt", "content": "a\n"}},

@@ -27,8 +27,7 @@ impl Row for Agy {
 
     fn login(&self) -> Result<Login> {
         let sandbox = sandbox(agy::VERSION)?;
-        let repository = sandbox.repository("one")?;
-        repository.fill()?;
+        let repository = sandbox.filled("one")?;
         let mut editor = Editor::open(&sandbox, repository.path())?;
         let refreshed = "{\"refresh_token\":\"r-1\"}";
         let job = editor
@@ -41,8 +40,7 @@ impl Row for Agy {
 
     fn lies(&self) -> Result<Vec<Lie>> {
         let sandbox = sandbox(agy::VERSION)?;
-        let repository = sandbox.repository("one")?;
-        repository.fill()?;
+        let repository = sandbox.filled("one")?;
         let mut editor = Editor::open(&sandbox, repository.path())?;
         let write = json!({"write": ["a.txt", "a\n"]});
         let say = json!({"say": "Done."});

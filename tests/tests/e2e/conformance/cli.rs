@@ -60,8 +60,7 @@ impl Row for Cli {
 
     fn lies(&self) -> Result<Vec<Lie>> {
         let sandbox = sandbox()?;
-        let repository = sandbox.repository("one")?;
-        repository.fill()?;
+        let repository = sandbox.filled("one")?;
         let mut editor = Editor::open(&sandbox, repository.path())?;
         let mut lies = Vec::new();
         for (told, access, brief) in [

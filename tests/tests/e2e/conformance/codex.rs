@@ -51,8 +51,7 @@ impl Row for Codex {
     fn lies(&self) -> Result<Vec<Lie>> {
         let sandbox = Sandbox::new()?;
         editor::use_scripted_agent(&sandbox, &Profile::default().steps)?;
-        let repository = sandbox.repository("one")?;
-        repository.fill()?;
+        let repository = sandbox.filled("one")?;
         let mut editor = Editor::open(&sandbox, repository.path())?;
         let done = json!({"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}}).to_string();
         let failed = json!({"type": "turn.failed", "error": {"message": "stream disconnected"}}).to_string();
@@ -116,8 +115,7 @@ fn refused() -> Result<Vec<Lie>> {
         ("“done” after one edit, and another one that was refused (the real one)", json!([edit, missing, done])),
     ] {
         let stage = codex::Stage::playing(&steps)?;
-        let repository = stage.sandbox.repository("one")?;
-        repository.fill()?;
+        let repository = stage.sandbox.filled("one")?;
         let mut editor = Editor::open(&stage.sandbox, repository.path())?;
         let job = editor.delegate("Write the files.", &json!({}))?;
         let status = editor.until(&job, "finished")?;

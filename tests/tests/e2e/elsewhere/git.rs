@@ -4,18 +4,16 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, pid};
+use pactify_tests::editor::{Editor, scripted_sandbox};
 use pactify_tests::rendezvous;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
-use super::{filled, sandbox};
-
 /// Hooks that refuse every commit once made agents' work vanish.
 #[test]
 fn hooks_that_refuse_commits_keep_no_result_back() -> Result<()> {
-    let sandbox = sandbox()?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     for name in ["pre-commit", "commit-msg", "post-checkout", "reference-transaction"] {
         let hook = repository.path().join(".git/hooks").join(name);
         std::fs::create_dir_all(hook.parent().unwrap_or(&hook))?;
@@ -36,8 +34,8 @@ fn hooks_that_refuse_commits_keep_no_result_back() -> Result<()> {
 
 #[test]
 fn what_the_person_does_meanwhile_is_no_part_of_the_result() -> Result<()> {
-    let sandbox = sandbox()?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let go = sandbox.root().join("go");
     let wait = json!({"waitFor": [go.display().to_string(), 60.0]});
@@ -63,8 +61,8 @@ fn what_the_person_does_meanwhile_is_no_part_of_the_result() -> Result<()> {
 
 #[test]
 fn a_crash_leaves_branch_index_and_files_as_they_were() -> Result<()> {
-    let sandbox = sandbox()?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     repository.make_dirty()?;
     let before = repository.snapshot()?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
@@ -72,7 +70,7 @@ fn a_crash_leaves_branch_index_and_files_as_they_were() -> Result<()> {
         json!([write("a.txt", "a\n"), {"run": "git checkout -q -b theirs; git add -A"}, {"say": "here"}, "hang"]);
     let job = editor.delegate(&brief(&steps), &json!({}))?;
     editor.event(&job, "message")?;
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    let host = editor.host(&job)?;
     editor.client().signal(Signal::KILL)?;
     kill_process(host, Signal::KILL)?;
     ensure!(rendezvous::ends(host, Duration::from_secs(10))?);

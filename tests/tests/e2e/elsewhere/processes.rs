@@ -4,18 +4,18 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, configure, pid};
+use pactify_tests::editor::{Editor, configure, pid, scripted_sandbox};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::Sandbox;
 use serde_json::json;
 
-use super::{Duration, filled, notices, sandbox};
+use super::{Duration, notices};
 
 /// An agent that has finished, or hangs, and has children that hold its output open and want to live.
 #[test]
 fn a_deadline_ends_what_holds_the_output_open_and_keeps_the_work() -> Result<()> {
-    let sandbox = sandbox()?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     for (limit, outcome) in [("timeoutSeconds", "timedOut"), ("stallSeconds", "stalled")] {
         let left = sandbox.root().join(outcome);
@@ -41,7 +41,7 @@ fn an_agent_that_never_begins_is_ended_and_what_it_said_instead_is_told() -> Res
         &sandbox,
         &format!("[harnesses.wrapped]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\nprotocol = \"acp\"\n"),
     )?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate("Work.", &json!({"harness": "wrapped", "stallSeconds": 4}))?;
     let status = editor.until(&job, "finished")?;
@@ -54,12 +54,12 @@ fn an_agent_that_never_begins_is_ended_and_what_it_said_instead_is_told() -> Res
 fn a_line_without_an_end_costs_no_memory_and_a_long_one_is_counted() -> Result<()> {
     /// Far more than a host needs, and far less than what is written to it.
     const MOST_KIB: u64 = 300 << 10;
-    let sandbox = sandbox()?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let steps = json!([write("a.txt", "a\n"), "endlessLine"]);
     let job = editor.delegate(&brief(&steps), &json!({"timeoutSeconds": 6}))?;
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
+    let host = editor.host(&job)?;
     editor.event(&job, "filesTouched")?;
     let mut most = 0;
     // Until it has ended: what is seen last is its peak.
@@ -89,8 +89,8 @@ fn peak_of(process: rustix::process::Pid) -> Option<u64> {
 
 #[test]
 fn a_cancelled_job_is_no_failure_and_goes_on_when_it_is_resumed() -> Result<()> {
-    let sandbox = sandbox()?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([write("half.txt", "half\n"), "hang"])), &json!({}))?;
     editor.event(&job, "filesTouched")?;

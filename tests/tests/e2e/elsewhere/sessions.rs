@@ -4,15 +4,13 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::Editor;
+use pactify_tests::editor::{Editor, scripted_sandbox};
 use serde_json::json;
-
-use super::{filled, sandbox};
 
 #[test]
 fn the_person_s_sessions_stay_and_a_job_s_go_with_it() -> Result<()> {
-    let sandbox = sandbox()?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     // One of the same repository, whose name begins like one of the job's.
     let own = sandbox.home().join(".codex/sessions/2026/11/29");
     fs::create_dir_all(&own)?;
@@ -40,8 +38,8 @@ fn the_person_s_sessions_stay_and_a_job_s_go_with_it() -> Result<()> {
 
 #[test]
 fn a_retry_begins_a_session_of_its_own() -> Result<()> {
-    let sandbox = sandbox()?;
-    let repository = filled(&sandbox)?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let report = sandbox.root().join("report.json");
     let steps = json!([write("a.txt", "a\n"), {"report": report.display().to_string()}]);

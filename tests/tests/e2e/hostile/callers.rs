@@ -3,8 +3,7 @@
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, uri, use_scripted_agent};
-use pactify_tests::sandbox::Sandbox;
+use pactify_tests::editor::{Editor, scripted_sandbox, uri};
 use serde_json::{Value, json};
 
 use super::deceives;
@@ -59,10 +58,8 @@ fn refusals(job: &str, deep: &Value, [pipe, folder, store]: &[String; 3]) -> Vec
 
 #[test]
 fn arguments_that_no_honest_client_sends_are_refused_by_name() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let pipe = sandbox.root().join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
@@ -107,10 +104,8 @@ fn arguments_that_no_honest_client_sends_are_refused_by_name() -> Result<()> {
 
 #[test]
 fn a_selection_means_the_paths_it_names_and_no_others() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let list = json!([write(".vscode/tasks.json", "{}"), {"symlink": ["link", "/etc/passwd"]}, write("caf\u{e9}/a", "a"),
         write("b.txt", "b"), write("Makefile", "all:")]);
@@ -154,10 +149,8 @@ fn a_selection_means_the_paths_it_names_and_no_others() -> Result<()> {
 
 #[test]
 fn a_result_does_not_go_into_another_repository_or_into_none() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
     editor.until(&job, "finished")?;

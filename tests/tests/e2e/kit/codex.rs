@@ -32,8 +32,7 @@ impl Stage {
     }
 
     fn repository(&self) -> anyhow::Result<Repository<'_>> {
-        let repository = self.sandbox.repository("r")?;
-        repository.fill()?;
+        let repository = self.sandbox.filled("r")?;
         Ok(repository)
     }
 

@@ -13,7 +13,6 @@ use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, JOB, pid};
 use pactify_tests::outside;
 use pactify_tests::rendezvous;
-use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use super::Stage;
@@ -22,9 +21,7 @@ use super::Stage;
 fn lose(stage: &Stage, editor: &mut Editor) -> Result<String> {
     let job = editor.delegate(&brief(&json!([write("half.txt", "half\n"), {"say": "here"}, "hang"])), &json!({}))?;
     editor.event(&job, "message")?;
-    let host = pid(&editor.event(&job, "attemptStarted")?["host"]["pid"])?;
-    kill_process(host, Signal::KILL)?;
-    ensure!(rendezvous::ends(host, Duration::from_secs(10))?);
+    editor.kill_host(&job)?;
     ensure!(stage.has("setup"));
     Ok(job)
 }
