@@ -3,6 +3,7 @@
 //! [`Editor::open`] is an editor with our thin client (progress, job notifications); other kinds of editor are made
 //! with [`crate::lsp`] directly. Every wait has a deadline.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -166,17 +167,30 @@ pub fn use_scripted_agent(sandbox: &Sandbox, steps: &[Step]) -> Result<PathBuf> 
 /// Makes the sandbox's person one who is logged in with codex.
 pub fn log_in_at_codex(sandbox: &Sandbox) -> Result<()> {
     let folder = sandbox.home().join(".codex");
-    std::fs::create_dir_all(&folder)?;
-    Ok(std::fs::write(folder.join("auth.json"), r#"{"OPENAI_API_KEY": "not-a-real-key-of-anybody"}"#)?)
+    fs::create_dir_all(&folder)?;
+    Ok(fs::write(folder.join("auth.json"), r#"{"OPENAI_API_KEY": "not-a-real-key-of-anybody"}"#)?)
 }
 
 /// Writes the sandbox's pactify configuration.
 pub fn configure(sandbox: &Sandbox, text: &str) -> Result<()> {
-    let folder = sandbox.config_home().join("pactify");
-    std::fs::create_dir_all(&folder)?;
+    fs::create_dir_all(sandbox.config_home().join("pactify"))?;
     // Tests run beside each other on machines with little room: they queue for cores by themselves.
     let limits = "\n[limits]\nrunning-jobs = 8\nfree-bytes = 1\n";
-    Ok(std::fs::write(folder.join("config.toml"), format!("{text}{limits}"))?)
+    Ok(fs::write(sandbox.config(), format!("{text}{limits}"))?)
+}
+
+/// Adds tables to the configuration.
+pub fn configure_more(sandbox: &Sandbox, tables: &str) -> Result<()> {
+    let text = fs::read_to_string(sandbox.config())?;
+    Ok(fs::write(sandbox.config(), format!("{text}{tables}"))?)
+}
+
+/// Sets a limit in the configuration.
+pub fn limit(sandbox: &Sandbox, name: &str, value: impl Into<toml::Value>) -> Result<()> {
+    let mut config: toml::Table = fs::read_to_string(sandbox.config())?.parse()?;
+    let limits = config.get_mut("limits").and_then(toml::Value::as_table_mut).context("no limits")?;
+    limits.insert(name.to_owned(), value.into());
+    Ok(fs::write(sandbox.config(), config.to_string())?)
 }
 
 /// The `file:` URI of a path without characters that need escaping.

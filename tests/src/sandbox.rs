@@ -118,6 +118,12 @@ impl Sandbox {
         self.home().join(".config")
     }
 
+    /// pactify's configuration; [`crate::editor::configure`] writes it.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.config_home().join("pactify/config.toml")
+    }
+
     /// The whole environment of the sandbox's processes.
     #[must_use]
     pub fn environment(&self) -> &BTreeMap<OsString, OsString> {
@@ -156,6 +162,13 @@ impl Sandbox {
         repository.fill()?;
         Ok(repository)
     }
+}
+
+/// Makes a program of these lines for a shell, and the folders above it.
+pub fn shell_program(path: &Path, lines: &str) -> anyhow::Result<()> {
+    fs::create_dir_all(path.parent().context("a file has a folder")?)?;
+    fs::write(path, format!("#!/bin/sh\n{lines}\n"))?;
+    Ok(fs::set_permissions(path, Permissions::from_mode(0o755))?)
 }
 
 impl Drop for Sandbox {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{self, Profile, Step, brief, write};
-use pactify_tests::editor::{Editor, JOB, configure, scripted_sandbox, use_scripted_agent};
+use pactify_tests::editor::{Editor, JOB, configure, configure_more, scripted_sandbox, use_scripted_agent};
 use pactify_tests::outside;
 use pactify_tests::running::Ended;
 use pactify_tests::sandbox::Sandbox;
@@ -59,9 +59,7 @@ fn a_live_probe_believes_the_tree_and_leaves_nothing() -> Result<()> {
         use_scripted_agent(&sandbox, &steps)?;
         // Where nobody is: a test asks nothing of the world outside.
         let (_holder, port) = codex::refusing_port()?;
-        let file = sandbox.config_home().join("pactify/config.toml");
-        let text = fs::read_to_string(&file)?;
-        fs::write(&file, format!("{text}[doctor]\nnetwork = \"http://127.0.0.1:{port}\"\n"))?;
+        configure_more(&sandbox, &format!("[doctor]\nnetwork = \"http://127.0.0.1:{port}\"\n"))?;
         let ended = doctor(&sandbox, &["--probe"])?;
         let told: Value = serde_json::from_str(&ended.stdout).with_context(|| ended.stderr.clone())?;
         for (id, expected) in [("probe.codex.write", write_is), ("probe.codex.readOnly", read_only_is)] {
@@ -139,7 +137,7 @@ fn only_jobs_that_may_reach_the_network_do() -> Result<()> {
     let steps = json!([{"shell": "echo x > probe.txt"}, {"message": "Done."}]);
     let stage = codex::Stage::playing(&steps)?;
     let target = format!("http://127.0.0.1:{}", stage.provider.port());
-    let file = stage.sandbox.config_home().join("pactify/config.toml");
+    let file = stage.sandbox.config();
     let text = fs::read_to_string(&file)?;
     let aim = |target: &str, more: &str| fs::write(&file, format!("{text}{more}[doctor]\nnetwork = {target:?}\n"));
     aim(&target, "")?;
@@ -222,10 +220,8 @@ fn logins_are_seen_without_asking_anybody_and_settings_that_make_no_job_are_name
         ensure!(finding["next"].to_string().contains("writable"), "{finding:#}");
 
         // What no job would be started with.
-        let file = stage.sandbox.config_home().join("pactify/config.toml");
-        let text = fs::read_to_string(&file)?;
         let locked = if agent == Agent::Kimi { "hooks" } else { "permission" };
-        fs::write(&file, format!("{text}[harnesses.{name}.config.{locked}]\nx = 1\n"))?;
+        configure_more(&stage.sandbox, &format!("[harnesses.{name}.config.{locked}]\nx = 1\n"))?;
         let told = look(&stage)?;
         let finding = named(&told, &format!("settings.{name}"))[0];
         assert_eq!(

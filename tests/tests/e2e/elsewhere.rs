@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, JOB, scripted_sandbox, use_scripted_agent};
 use pactify_tests::outside;
-use pactify_tests::sandbox::Sandbox;
+use pactify_tests::sandbox::{Sandbox, shell_program};
 use serde_json::{Value, json};
 
 /// Has the job run this command, and gives what came of it: its exit code and the end of its output.
@@ -123,12 +123,11 @@ fn arguments_that_a_harness_no_longer_knows_are_called_so() -> Result<()> {
     let codex = use_scripted_agent(&sandbox, &[])?;
     let old = sandbox.root().join("old-codex");
     let script = format!(
-        "#!/bin/sh\ncase \"$1\" in exec) echo \"error: unexpected argument '--strict-config' found\" >&2; exit 2;; esac\n\
-         exec '{}' \"$@\"\n",
+        "case \"$1\" in exec) echo \"error: unexpected argument '--strict-config' found\" >&2; exit 2;; esac\n\
+         exec '{}' \"$@\"",
         codex.display()
     );
-    std::fs::write(&old, script)?;
-    std::fs::set_permissions(&old, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    shell_program(&old, &script)?;
     let old = old.display().to_string();
     pactify_tests::editor::configure(&sandbox, &format!("[harnesses.codex]\nexecutable = {old:?}\n"))?;
     let repository = sandbox.filled("one")?;
@@ -205,20 +204,12 @@ fn words(log: &std::path::Path) -> Result<Vec<Vec<String>>> {
 fn git_is_never_asked_for_the_network() -> Result<()> {
     let mut sandbox = scripted_sandbox()?;
     let (folder, log) = (sandbox.root().join("recorded"), sandbox.root().join("calls"));
-    std::fs::create_dir(&folder)?;
     let path = outside::variable("PATH").context("no PATH")?;
     let git = std::env::split_paths(&path).map(|folder| folder.join("git")).find(|git| git.is_file());
     let git = git.context("no git")?;
-    let wrapper = folder.join("git");
-    std::fs::write(
-        &wrapper,
-        format!(
-            "#!/bin/sh\nprintf '%s ' \"$@\" >> '{0}'\necho >> '{0}'\nexec '{1}' \"$@\"\n",
-            log.display(),
-            git.display()
-        ),
-    )?;
-    std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    let (log_, git_) = (log.display(), git.display());
+    let script = format!("printf '%s ' \"$@\" >> '{log_}'\necho >> '{log_}'\nexec '{git_}' \"$@\"");
+    shell_program(&folder.join("git"), &script)?;
     let folders = std::iter::once(folder).chain(std::env::split_paths(&path));
     sandbox.set("PATH", std::env::join_paths(folders)?);
     let repository = sandbox.filled("one")?;

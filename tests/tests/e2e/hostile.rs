@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, configure, pid, scripted_sandbox, use_scripted_agent};
+use pactify_tests::editor::{Editor, configure, limit, pid, scripted_sandbox, use_scripted_agent};
 use pactify_tests::rendezvous;
-use pactify_tests::sandbox::Sandbox;
+use pactify_tests::sandbox::{Sandbox, shell_program};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -23,11 +23,9 @@ const CANARY: &str = "correct horse battery staple";
 /// The scripted agent as the sandbox's codex, with another answer to some of its commands: branches of a shell's
 /// `case`.
 fn use_scripted_agent_but(sandbox: &Sandbox, branches: &str) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
     let codex = use_scripted_agent(sandbox, &[])?;
     let script = sandbox.root().join("another-codex");
-    std::fs::write(&script, format!("#!/bin/sh\ncase \"$1\" in {branches} esac\nexec {:?} \"$@\"\n", codex.display()))?;
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755))?;
+    shell_program(&script, &format!("case \"$1\" in {branches} esac\nexec {:?} \"$@\"", codex.display()))?;
     configure(sandbox, &format!("[harnesses.codex]\nexecutable = {:?}\n", script.display().to_string()))
 }
 
@@ -134,8 +132,7 @@ fn traps_in_the_job_s_directory_neither_hang_nor_stop_a_repair() -> Result<()> {
 #[test]
 fn a_resume_that_waits_for_its_turn_can_be_taken_back() -> Result<()> {
     let sandbox = scripted_sandbox()?;
-    let config = sandbox.config_home().join("pactify").join("config.toml");
-    std::fs::write(&config, std::fs::read_to_string(&config)?.replace("running-jobs = 8", "running-jobs = 1"))?;
+    limit(&sandbox, "running-jobs", 1)?;
     let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;

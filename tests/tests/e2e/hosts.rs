@@ -12,7 +12,7 @@ use pactify_engine::apply::RepositoryLock;
 use pactify_engine::journal::Journal;
 use pactify_engine::store::Store;
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, JOB, pid, scripted_sandbox};
+use pactify_tests::editor::{Editor, JOB, limit, pid, scripted_sandbox};
 use pactify_tests::lsp::Launch;
 use pactify_tests::outside;
 use pactify_tests::rendezvous;
@@ -240,8 +240,7 @@ fn a_finished_job_goes_on_in_its_session_and_tree() -> Result<()> {
 #[test]
 fn no_harness_is_started_where_there_is_no_tree_for_it() -> Result<()> {
     let sandbox = scripted_sandbox()?;
-    let config = sandbox.config_home().join("pactify").join("config.toml");
-    std::fs::write(&config, std::fs::read_to_string(&config)?.replace("running-jobs = 8", "running-jobs = 1"))?;
+    limit(&sandbox, "running-jobs", 1)?;
     let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let busy = editor.delegate(&brief(&json!([{"say": "busy"}, "hang"])), &json!({}))?;

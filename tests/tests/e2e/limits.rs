@@ -4,18 +4,9 @@ use std::fs;
 
 use anyhow::Result;
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, scripted_sandbox};
+use pactify_tests::editor::{Editor, configure_more, limit, scripted_sandbox};
 use pactify_tests::outside;
-use pactify_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
-
-/// Adds a line to the sandbox's `[limits]`, or changes one.
-fn limit(sandbox: &Sandbox, from: &str, to: &str) -> Result<()> {
-    let file = sandbox.config_home().join("pactify/config.toml");
-    let text = fs::read_to_string(&file)?;
-    assert!(text.contains(from), "{text}");
-    Ok(fs::write(&file, text.replace(from, to))?)
-}
 
 /// What codex prints at the end of a turn that used so many tokens.
 fn completed(tokens: u64) -> Value {
@@ -26,7 +17,7 @@ fn completed(tokens: u64) -> Value {
 #[test]
 fn a_job_beyond_its_tokens_is_ended_and_takes_no_further_turn() -> Result<()> {
     let sandbox = scripted_sandbox()?;
-    limit(&sandbox, "[limits]", "[limits]\nmax-tokens = 1000")?;
+    limit(&sandbox, "max-tokens", 1000)?;
     let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
 
@@ -60,11 +51,10 @@ fn a_job_beyond_its_tokens_is_ended_and_takes_no_further_turn() -> Result<()> {
 #[test]
 fn a_job_that_costs_more_than_it_may_is_ended_and_takes_no_further_turn() -> Result<()> {
     let sandbox = scripted_sandbox()?;
-    limit(&sandbox, "[limits]", "[limits]\nmax-cost = 0.5")?;
-    let file = sandbox.config_home().join("pactify/config.toml");
+    limit(&sandbox, "max-cost", 0.5)?;
     let program = outside::program("scripted-agent")?.display().to_string();
     let agent = format!("[harnesses.mine]\ncommand = {program:?}\nargs = [\"acp\"]\nprotocol = \"acp\"\n");
-    fs::write(&file, format!("{agent}{}", fs::read_to_string(&file)?))?;
+    configure_more(&sandbox, &agent)?;
     let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     // What the session cost so far, in all.
@@ -104,7 +94,7 @@ fn no_turn_begins_where_too_little_room_would_remain() -> Result<()> {
     let steps = brief(&json!([write("a.txt", "a\n"), {"say": "Done."}]));
     let job = editor.delegate(&steps, &json!({}))?;
     assert_eq!(editor.until(&job, "finished")?["outcome"], "succeeded");
-    limit(&sandbox, "free-bytes = 1", "free-bytes = 1000000000000000000")?;
+    limit(&sandbox, "free-bytes", 1_000_000_000_000_000_000_i64)?;
     // A new tree, a tree that is there, and a checkout.
     editor.run("resume", &json!({"jobId": job, "message": steps}))?;
     let new = editor.delegate(&steps, &json!({}))?;
@@ -116,7 +106,7 @@ fn no_turn_begins_where_too_little_room_would_remain() -> Result<()> {
         assert!(status["error"]["next"].to_string().contains("free-bytes"), "{status:#}");
     }
     // With room again, the job goes on.
-    limit(&sandbox, "free-bytes = 1000000000000000000", "free-bytes = 1")?;
+    limit(&sandbox, "free-bytes", 1)?;
     editor.run("resume", &json!({"jobId": job, "message": steps}))?;
     assert_eq!(editor.until(&job, "finished")?["outcome"], "succeeded");
     Ok(())
@@ -125,7 +115,7 @@ fn no_turn_begins_where_too_little_room_would_remain() -> Result<()> {
 #[test]
 fn a_job_that_waits_for_its_turn_says_why() -> Result<()> {
     let sandbox = scripted_sandbox()?;
-    limit(&sandbox, "running-jobs = 8", "running-jobs = 1")?;
+    limit(&sandbox, "running-jobs", 1)?;
     let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let go = sandbox.root().join("go");

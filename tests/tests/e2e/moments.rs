@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use pactify_tests::agent::{self, Profile, brief, write};
-use pactify_tests::editor::Editor;
+use pactify_tests::agent::{brief, write};
+use pactify_tests::editor::{Editor, configure_more, limit, scripted_sandbox};
 use pactify_tests::outside;
 use pactify_tests::rendezvous;
-use pactify_tests::sandbox::{Repository, Sandbox};
+use pactify_tests::sandbox::{Repository, Sandbox, shell_program};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -31,44 +31,30 @@ struct Stage {
 
 impl Stage {
     fn new() -> Result<Self> {
-        let mut sandbox = Sandbox::new()?;
+        let mut sandbox = scripted_sandbox()?;
         let path = sandbox.environment().get(std::ffi::OsStr::new("PATH")).context("no PATH")?.clone();
         let folder = sandbox.root().join("bin");
         let [gate, waits, calls, marks] = ["gate", "waits", "calls", "marks"].map(|name| sandbox.root().join(name));
-        fs::create_dir(&folder)?;
         fs::create_dir(&marks)?;
         let real = std::env::split_paths(&path).map(|folder| folder.join("git")).find(|git| git.is_file());
         let (gate_, waits_) = (gate.display(), waits.display());
         let script = format!(
-            "#!/bin/sh\necho \"$*\" >> '{}'\nif [ -e '{gate_}' ]; then : > '{waits_}'; while [ -e '{gate_}' ]; do /bin/sleep 0.02; done; fi\n\
-             exec '{}' \"$@\"\n",
+            "echo \"$*\" >> '{}'\nif [ -e '{gate_}' ]; then : > '{waits_}'; while [ -e '{gate_}' ]; do /bin/sleep 0.02; done; fi\n\
+             exec '{}' \"$@\"",
             calls.display(),
             real.context("no git")?.display()
         );
-        fs::write(folder.join("git"), script)?;
-        fs::set_permissions(folder.join("git"), Permissions::from_mode(0o755))?;
+        shell_program(&folder.join("git"), &script)?;
         let all = std::env::join_paths(std::iter::once(folder).chain(std::env::split_paths(&path)))?;
         sandbox.set("PATH", all);
-        let stage = Self { sandbox, gate, waits, calls, marks };
-        fs::create_dir_all(stage.config().parent().context("no folder")?)?;
-        let agent = agent::install(
-            &outside::program("scripted-agent")?,
-            &stage.sandbox.root().join("agent"),
-            &Profile::default(),
-        )?;
-        let text = format!(
-            "[harnesses.codex]\nexecutable = {:?}\n[repositories.{:?}]\nsetup = \"touch '{marks}/setup'\"\n\
-             verify = [\"touch '{marks}/verified'\"]\n[limits]\nrunning-jobs = 1\nfree-bytes = 1\n",
-            agent.display().to_string(),
-            stage.sandbox.root().join("repos/one").display().to_string(),
-            marks = stage.marks.display(),
+        let one = sandbox.root().join("repos/one");
+        let tables = format!(
+            "[repositories.{one:?}]\nsetup = \"touch '{marks}/setup'\"\nverify = [\"touch '{marks}/verified'\"]\n",
+            marks = marks.display(),
         );
-        fs::write(stage.config(), text)?;
-        Ok(stage)
-    }
-
-    fn config(&self) -> PathBuf {
-        self.sandbox.config_home().join("pactify/config.toml")
+        configure_more(&sandbox, &tables)?;
+        limit(&sandbox, "running-jobs", 1)?;
+        Ok(Self { sandbox, gate, waits, calls, marks })
     }
 
     fn repository(&self) -> Result<Repository<'_>> {
@@ -155,7 +141,7 @@ fn a_configuration_that_breaks_before_a_turn_begins_fails_that_turn_and_loses_no
     let stage = Stage::new()?;
     let repository = stage.repository()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
-    let good = fs::read_to_string(stage.config())?;
+    let good = fs::read_to_string(stage.sandbox.config())?;
     let bad = format!("{good}\n[limits]\nrunning-jobs = \"hunter2\"\n");
     let task = brief(&json!([write("a.txt", "a\n"), {"say": "Done."}]));
 
@@ -164,7 +150,7 @@ fn a_configuration_that_breaks_before_a_turn_begins_fails_that_turn_and_loses_no
     let job = std::thread::scope(|scope| {
         let editor = &mut editor;
         let delegated = scope.spawn(|| editor.delegate(&task, &json!({})));
-        let broken = stage.await_git().and_then(|()| Ok(fs::write(stage.config(), &bad)?));
+        let broken = stage.await_git().and_then(|()| Ok(fs::write(stage.sandbox.config(), &bad)?));
         stage.open()?;
         broken?;
         delegated.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -175,18 +161,18 @@ fn a_configuration_that_breaks_before_a_turn_begins_fails_that_turn_and_loses_no
     ensure!(named.contains("config.toml") && !named.contains("hunter2"), "{named}");
     ensure!(!stage.has("setup") && editor.events_of(&job, "launched")?.is_empty(), "something ran");
 
-    fs::write(stage.config(), &good)?;
+    fs::write(stage.sandbox.config(), &good)?;
     let again = editor.run("retry", &json!({"jobId": job}))?["jobId"].as_str().context("no id")?.to_owned();
     assert_eq!(editor.until(&again, "finished")?["outcome"], "succeeded");
 
     // A further turn: what the first one made stays, and can be taken or gone on with.
-    fs::write(stage.config(), &bad)?;
+    fs::write(stage.sandbox.config(), &bad)?;
     let more = brief(&json!([write("b.txt", "b\n"), {"say": "And b."}]));
     editor.run("resume", &json!({"jobId": again, "message": more}))?;
     let status = editor.until(&again, "finished")?;
     assert_eq!((&status["attempt"], &status["error"]["code"]), (&json!(2), &json!("invalidConfig")), "{status:#}");
     assert_eq!(status["changes"]["files"], 1, "{status:#}");
-    fs::write(stage.config(), &good)?;
+    fs::write(stage.sandbox.config(), &good)?;
     editor.run("resume", &json!({"jobId": again, "message": more}))?;
     let status = editor.until(&again, "finished")?;
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(2)), "{status:#}");
@@ -235,16 +221,16 @@ fn what_a_job_is_held_against_is_on_the_disk_before_it_runs() -> Result<()> {
 #[test]
 fn the_checkout_is_compared_once_before_a_job_and_once_after_it() -> Result<()> {
     let stage = Stage::new()?;
-    let without_setup = fs::read_to_string(stage.config())?.replace("setup = ", "# setup = ");
-    fs::write(stage.config(), without_setup)?;
+    let without_setup = fs::read_to_string(stage.sandbox.config())?.replace("setup = ", "# setup = ");
+    fs::write(stage.sandbox.config(), without_setup)?;
     let repository = stage.repository()?;
     repository.make_dirty()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     // Its verification is what is not confined.
     let edit = format!("echo mine > '{}'", repository.path().join("by-the-verification").display());
-    let config = fs::read_to_string(stage.config())?;
+    let config = fs::read_to_string(stage.sandbox.config())?;
     let verify = config.lines().find(|line| line.starts_with("verify")).context("no verification")?;
-    fs::write(stage.config(), config.replace(verify, &format!("verify = [{edit:?}]")))?;
+    fs::write(stage.sandbox.config(), config.replace(verify, &format!("verify = [{edit:?}]")))?;
     fs::remove_file(&stage.calls)?;
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "Done."}])), &json!({}))?;
     let status = editor.until(&job, "finished")?;

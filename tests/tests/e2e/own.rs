@@ -1,15 +1,13 @@
 //! Programs of the person's own. Here it is the shell, and the brief is what it does: with it on standard input, or as
 //! an argument.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use pactify_tests::editor::{Editor, configure, pid};
 use pactify_tests::rendezvous;
-use pactify_tests::sandbox::Sandbox;
+use pactify_tests::sandbox::{Sandbox, shell_program};
 use serde_json::{Value, json};
 
 const GONE: Duration = Duration::from_secs(10);
@@ -158,24 +156,18 @@ fn a_session_goes_on_as_the_job_s_own_settings_say_whatever_the_configuration_sa
 fn what_only_the_login_shell_knows_of_is_found_and_works_where_it_was_found() -> Result<()> {
     let mut sandbox = Sandbox::new()?;
     let tools = sandbox.root().join("tools");
-    program(&tools.join("my-agent"), "exec my-tool")?;
-    program(&tools.join("my-tool"), "echo made > made; echo Done.")?;
+    shell_program(&tools.join("my-agent"), "exec my-tool")?;
+    shell_program(&tools.join("my-tool"), "echo made > made; echo Done.")?;
     let shell = tools.join("shell");
-    program(&shell, &format!("PATH={}:$PATH; export PATH; eval \"$3\"", tools.display()))?;
+    shell_program(&shell, &format!("PATH={}:$PATH; export PATH; eval \"$3\"", tools.display()))?;
     sandbox.set("SHELL", shell);
     configure(&sandbox, "[harnesses.mine]\ncommand = \"my-agent\"\n")?;
     let repository = sandbox.filled("one")?;
-    program(&repository.path().join("my-agent"), "echo stolen > stolen")?;
+    shell_program(&repository.path().join("my-agent"), "echo stolen > stolen")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let status = finished(&mut editor, "Make it.", &json!({"harness": "mine"}))?;
     assert_eq!((&status["outcome"], &status["finalMessage"]), (&json!("succeeded"), &json!("Done.")), "{status:#}");
     Ok(())
-}
-
-fn program(path: &Path, text: &str) -> Result<()> {
-    std::fs::create_dir_all(path.parent().context("no folder")?)?;
-    std::fs::write(path, format!("#!/bin/sh\n{text}\n"))?;
-    Ok(std::fs::set_permissions(path, Permissions::from_mode(0o755))?)
 }
 
 #[test]

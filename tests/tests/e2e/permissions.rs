@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use pactify_tests::editor::{Editor, JOB, uri};
+use pactify_tests::editor::{Editor, JOB, configure, limit, uri};
 use pactify_tests::lsp::{Client, Launch, Reply};
 use pactify_tests::outside;
 use pactify_tests::sandbox::{Repository, Sandbox};
@@ -45,18 +45,16 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn new(requests: u32, answer_seconds: u64) -> Result<Self> {
+    pub(crate) fn new(requests: u32, answer_seconds: u32) -> Result<Self> {
         let sandbox = Sandbox::new()?;
         let (script, answers) = (sandbox.root().join("asker.sh"), sandbox.root().join("answers"));
         std::fs::write(&script, AGENT)?;
-        let folder = sandbox.config_home().join("pactify");
-        std::fs::create_dir_all(&folder)?;
         let args = json!([script, requests.to_string(), answers]);
         let text = format!(
-            "[defaults]\nharness = \"asker\"\n[harnesses.asker]\ncommand = \"sh\"\nargs = {args}\nprotocol = \"acp\"\n\
-             [limits]\nanswer-seconds = {answer_seconds}\nrunning-jobs = 8\nfree-bytes = 1\n"
+            "[defaults]\nharness = \"asker\"\n[harnesses.asker]\ncommand = \"sh\"\nargs = {args}\nprotocol = \"acp\"\n"
         );
-        std::fs::write(folder.join("config.toml"), text)?;
+        configure(&sandbox, &text)?;
+        limit(&sandbox, "answer-seconds", answer_seconds)?;
         Ok(Self { sandbox, answers })
     }
 

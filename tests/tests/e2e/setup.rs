@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use pactify_tests::agent::{self, Profile, Step, prompt};
-use pactify_tests::editor::{Editor, scripted_sandbox};
-use pactify_tests::outside;
+use pactify_tests::agent::{Step, prompt};
+use pactify_tests::editor::{Editor, configure_more, limit, scripted_sandbox};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::Sandbox;
 use rustix::process::Pid;
@@ -20,20 +19,11 @@ fn brief() -> String {
 }
 
 /// A sandbox whose configuration names this command for the repository `one`.
-fn configured(command: &str, seconds: u64) -> Result<Sandbox> {
-    let sandbox = Sandbox::new()?;
-    let program = outside::program("scripted-agent")?;
-    let codex = agent::install(&program, &sandbox.root().join("agent"), &Profile::default())?;
-    let folder = sandbox.config_home().join("pactify");
-    std::fs::create_dir_all(&folder)?;
+fn configured(command: &str, seconds: u32) -> Result<Sandbox> {
+    let sandbox = scripted_sandbox()?;
     let repository = sandbox.root().join("repos/one");
-    let text = format!(
-        "[harnesses.codex]\nexecutable = {:?}\n[repositories.{:?}]\nsetup = '''{command}'''\n\
-         [limits]\nsetup-seconds = {seconds}\nrunning-jobs = 8\nfree-bytes = 1\n",
-        codex.display().to_string(),
-        repository.display().to_string(),
-    );
-    std::fs::write(folder.join("config.toml"), text)?;
+    configure_more(&sandbox, &format!("[repositories.{repository:?}]\nsetup = '''{command}'''\n"))?;
+    limit(&sandbox, "setup-seconds", seconds)?;
     Ok(sandbox)
 }
 

@@ -1,14 +1,13 @@
 //! `pactify` before a person: at a terminal, with their editor, in their shell.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{JOB, pid, scripted_sandbox};
 use pactify_tests::running::Running;
-use pactify_tests::sandbox::{Repository, Sandbox};
+use pactify_tests::sandbox::{Repository, Sandbox, shell_program};
 use pactify_tests::terminal::Terminal;
 use pactify_tests::{outside, rendezvous};
 use serde_json::{Value, json};
@@ -29,8 +28,7 @@ fn shell<'a>(sandbox: &'a Sandbox, repository: &Repository<'_>, editor: &Path) -
 fn editor(sandbox: &Sandbox, text: &str) -> Result<PathBuf> {
     let (said, program) = (sandbox.root().join("said"), sandbox.root().join("editor"));
     fs::write(&said, text)?;
-    fs::write(&program, format!("#!/bin/sh\ncat {:?} >> \"$1\"\n", said.display().to_string()))?;
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    shell_program(&program, &format!("cat {:?} >> \"$1\"", said.display().to_string()))?;
     Ok(program)
 }
 

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use pactify_tests::agent::{self, Profile, brief, write};
-use pactify_tests::editor::{Editor, scripted_sandbox};
-use pactify_tests::outside;
+use pactify_tests::agent::{brief, write};
+use pactify_tests::editor::{Editor, configure_more, limit, scripted_sandbox};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::Sandbox;
 use rustix::process::Pid;
@@ -14,21 +13,11 @@ use serde_json::{Value, json};
 const GONE: Duration = Duration::from_secs(10);
 
 /// A sandbox whose configuration names these commands for the repository `one`.
-fn configured(commands: &[&str], seconds: u64) -> Result<Sandbox> {
-    let sandbox = Sandbox::new()?;
-    let program = outside::program("scripted-agent")?;
-    let codex = agent::install(&program, &sandbox.root().join("agent"), &Profile::default())?;
-    let folder = sandbox.config_home().join("pactify");
-    std::fs::create_dir_all(&folder)?;
+fn configured(commands: &[&str], seconds: u32) -> Result<Sandbox> {
+    let sandbox = scripted_sandbox()?;
     let repository = sandbox.root().join("repos/one");
-    let text = format!(
-        "[harnesses.codex]\nexecutable = {:?}\n[repositories.{:?}]\nverify = {}\n\
-         [limits]\nverify-seconds = {seconds}\nrunning-jobs = 8\nfree-bytes = 1\n",
-        codex.display().to_string(),
-        repository.display().to_string(),
-        json!(commands),
-    );
-    std::fs::write(folder.join("config.toml"), text)?;
+    configure_more(&sandbox, &format!("[repositories.{repository:?}]\nverify = {commands:?}\n"))?;
+    limit(&sandbox, "verify-seconds", seconds)?;
     Ok(sandbox)
 }
 

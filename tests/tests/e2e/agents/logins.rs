@@ -46,7 +46,7 @@ pub(crate) fn kimi_refreshes_it_where_the_person_keeps_it() -> Result<()> {
         "scope": "kimi-code", "token_type": "Bearer", "expires_in": 3600});
     fs::write(&login, old.to_string())?;
     fs::set_permissions(&login, fs::Permissions::from_mode(0o600))?;
-    let config = stage.sandbox.config_home().join("pactify/config.toml");
+    let config = stage.sandbox.config();
     let text = fs::read_to_string(&config)?;
     let let_through = "[harnesses.kimi]\nenvironment = [\"KIMI_CODE_OAUTH_HOST\"]\n";
     fs::write(&config, text.replace("[harnesses.kimi]\n", let_through))?;
@@ -71,7 +71,7 @@ pub(crate) fn kimi_refreshes_it_where_the_person_keeps_it() -> Result<()> {
 pub(crate) fn opencode_writes_it_where_the_person_keeps_it() -> Result<()> {
     let wait = "touch started; while ! test -e go; do sleep 0.1; done";
     let stage = Stage::playing(Agent::Opencode, &json!([Agent::Opencode.run(wait), {"message": "Done."}]))?;
-    let config = stage.sandbox.config_home().join("pactify/config.toml");
+    let config = stage.sandbox.config();
     fs::write(&config, fs::read_to_string(&config)?.replace("apiKey = \"{env:GATEWAY_KEY}\"\n", ""))?;
     let login = stage.sandbox.home().join(".local/share/opencode/auth.json");
     fs::create_dir_all(login.parent().context("no folder")?)?;

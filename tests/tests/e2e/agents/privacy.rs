@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use pactify_tests::editor::{self, Editor, JOB};
 use pactify_tests::provider::{Entry, Kind, Provider, Scripts};
-use pactify_tests::sandbox::Sandbox;
+use pactify_tests::sandbox::{Sandbox, shell_program};
 use pactify_tests::tools::{self, Tool};
 use serde_json::json;
 
@@ -51,13 +51,12 @@ fn watched(sandbox: &Sandbox, program: &Path) -> Result<(PathBuf, PathBuf)> {
     let strace = Tool::Strace.find()?;
     let (wrapper, noted) = (sandbox.root().join("watched"), sandbox.root().join("connections"));
     let script = format!(
-        "#!/bin/sh\nexec '{}' -f -qq -A -o '{}' -e trace=connect,bind,getsockname '{}' \"$@\"\n",
+        "exec '{}' -f -qq -A -o '{}' -e trace=connect,bind,getsockname '{}' \"$@\"",
         strace.display(),
         noted.display(),
         program.display()
     );
-    fs::write(&wrapper, script)?;
-    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
+    shell_program(&wrapper, &script)?;
     Ok((wrapper, noted))
 }
 

@@ -2,33 +2,25 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use pactify_tests::editor::Editor;
+use pactify_tests::sandbox::shell_program;
 use serde_json::json;
 
 use super::{Agent, Stage, finished};
 
 /// What rustup puts on PATH: a program that looks for the real one.
-const SHIM: &str = "#!/bin/sh\nexec \"${RUSTUP_HOME:-$HOME/.rustup}/toolchains/stable/bin/cargo\" \"$@\"\n";
-const CARGO: &str = "#!/bin/sh\necho \"$1 by the person's cargo\"\n";
-
-fn install(program: &Path, text: &str) -> Result<()> {
-    fs::create_dir_all(program.parent().context("no folder")?)?;
-    fs::write(program, text)?;
-    fs::set_permissions(program, fs::Permissions::from_mode(0o755))?;
-    Ok(())
-}
+const SHIM: &str = "exec \"${RUSTUP_HOME:-$HOME/.rustup}/toolchains/stable/bin/cargo\" \"$@\"";
+const CARGO: &str = "echo \"$1 by the person's cargo\"\n";
 
 fn finds_toolchains(agent: Agent) -> Result<()> {
     let look = "cargo test > seen.txt; for name in CARGO_HOME PYENV_ROOT GOMODCACHE NVM_DIR; do \
                 eval \"echo $name \\${$name-unset}\" >> seen.txt; done; test -e ~/.cargo || echo 'no ~/.cargo' >> seen.txt";
     let mut stage = Stage::playing(agent, &json!([{"shell": look}, {"message": "Done."}]))?;
     let home = stage.sandbox.home();
-    install(&home.join(".cargo/bin/cargo"), SHIM)?;
-    install(&home.join(".rustup/toolchains/stable/bin/cargo"), CARGO)?;
+    shell_program(&home.join(".cargo/bin/cargo"), SHIM)?;
+    shell_program(&home.join(".rustup/toolchains/stable/bin/cargo"), CARGO)?;
     fs::write(home.join(".cargo/credentials.toml"), "[registry]\ntoken = \"t\"\n")?;
     for folder in [".pyenv", "go/pkg/mod"] {
         fs::create_dir_all(home.join(folder))?;

@@ -71,7 +71,7 @@ fn the_key_reaches_the_provider_and_nothing_else() -> Result<()> {
 #[test]
 fn a_key_that_only_the_provider_names_is_kept_back_as_well() -> Result<()> {
     let stage = Stage::playing(&json!([{"message": format!("Your key is {KEY}.")}]))?;
-    let file = stage.sandbox.config_home().join("pactify/config.toml");
+    let file = stage.sandbox.config();
     let text = fs::read_to_string(&file)?;
     fs::write(&file, text.replace("environment = [\"GATEWAY_KEY\", ", "environment = ["))?;
     let repository = stage.repository()?;

@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, scripted_sandbox};
 use pactify_tests::rendezvous;
+use pactify_tests::sandbox::shell_program;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
@@ -16,9 +17,7 @@ fn hooks_that_refuse_commits_keep_no_result_back() -> Result<()> {
     let repository = sandbox.filled("one")?;
     for name in ["pre-commit", "commit-msg", "post-checkout", "reference-transaction"] {
         let hook = repository.path().join(".git/hooks").join(name);
-        std::fs::create_dir_all(hook.parent().unwrap_or(&hook))?;
-        std::fs::write(&hook, "#!/bin/sh\nexit 1\n")?;
-        std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        shell_program(&hook, "exit 1")?;
     }
     ensure!(repository.git(&["commit", "--allow-empty", "-m", "x"]).is_err(), "they refuse");
     let mut editor = Editor::open(&sandbox, repository.path())?;
