@@ -100,8 +100,7 @@ mod tests {
 
     #[test]
     fn a_record_is_found_and_nothing_that_a_job_put_in_its_place_is_read() {
-        let directory = tempfile::tempdir().unwrap();
-        let home = AbsPath::new(directory.path().canonicalize().unwrap()).unwrap();
+        let (_guard, home) = fixture::folder();
         let path = |path: &[&str]| path.iter().map(|&part| part.to_owned()).collect();
         let wanted = |parts: &[&str]| Evidence { path: path(parts), limit: 8, reading: Reading::Whole };
         let read = |home: &AbsPath, wanted: &Evidence| read(home, wanted, &mut |_| panic!("it is read as one piece"));
@@ -132,10 +131,10 @@ mod tests {
         fs::create_dir(at("sessions/wd_2")).unwrap();
         assert_eq!(read(&home, &wanted(&["sessions", "*", "s", "state"])), None, "no longer the only one");
     }
+
     #[test]
     fn a_record_is_read_line_by_line_and_never_held_whole() {
-        let directory = tempfile::tempdir().unwrap();
-        let home = AbsPath::new(directory.path().canonicalize().unwrap()).unwrap();
+        let (_guard, home) = fixture::folder();
         let place = home.as_path().join("record");
         let wanted = |limit| Evidence { path: vec!["record".into()], limit, reading: Reading::Lines { longest: 4 } };
         let told = |limit| {

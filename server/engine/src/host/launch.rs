@@ -243,17 +243,12 @@ mod tests {
 
     use super::*;
     use crate::env::Directories;
-
-    fn root() -> (tempfile::TempDir, AbsPath) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = AbsPath::new(directory.path().canonicalize().unwrap()).unwrap();
-        (directory, path)
-    }
+    use crate::store::fixture::folder;
 
     #[test]
     fn planned_files_never_follow_what_a_job_left() {
-        let (_victim_guard, victim) = root();
-        let (_guard, home) = root();
+        let (_victim_guard, victim) = folder();
+        let (_guard, home) = folder();
         std::fs::write(victim.join("precious").as_path(), "precious").unwrap();
         std::os::unix::fs::symlink(victim.join("precious").as_path(), home.join("config.toml").as_path()).unwrap();
         std::os::unix::fs::symlink(victim.as_path(), home.join("sub").as_path()).unwrap();
@@ -270,7 +265,7 @@ mod tests {
 
     #[test]
     fn only_commands_that_see_another_home_are_led_to_toolchains() {
-        let (_guard, home) = root();
+        let (_guard, home) = folder();
         std::fs::create_dir(home.join(".rustup").as_path()).unwrap();
         let env = Env::from_values([].into(), Directories::under(&home));
         let led = |access, own_home: bool| {
@@ -300,8 +295,8 @@ mod tests {
 
     #[test]
     fn a_missing_login_is_no_link_and_a_locked_one_is_refused() {
-        let (_login_guard, login) = root();
-        let (_guard, home) = root();
+        let (_login_guard, login) = folder();
+        let (_guard, home) = folder();
         let kind = LinkKind::ReplacedFile;
         let link = PlannedLink { at: home.join("auth.json"), target: login.join("auth.json"), kind };
         make_link(&link, &[&home]).unwrap();
@@ -314,8 +309,8 @@ mod tests {
 
     #[test]
     fn a_folder_of_locks_is_made_where_the_harness_has_a_home_and_only_what_was_planned_is_linked() {
-        let (_login_guard, login) = root();
-        let (_guard, home) = root();
+        let (_login_guard, login) = folder();
+        let (_guard, home) = folder();
         let make = |at: &str, target: AbsPath, kind| {
             make_link(&PlannedLink { at: home.join(at), target, kind }, &[&home]).is_ok()
         };

@@ -106,17 +106,12 @@ mod tests {
 
     use super::*;
     use crate::env::Directories;
-
-    fn root() -> (tempfile::TempDir, AbsPath) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = AbsPath::new(directory.path().canonicalize().unwrap()).unwrap();
-        (directory, path)
-    }
+    use crate::store::fixture::folder;
 
     #[test]
     fn what_is_removed_is_never_somebody_elses() {
-        let (_theirs, theirs) = root();
-        let (_home, home) = root();
+        let (_theirs, theirs) = folder();
+        let (_home, home) = folder();
         fs::write(theirs.join("config.toml").as_path(), "precious").unwrap();
         fs::create_dir(home.join("kimi").as_path()).unwrap();
         for name in ["config.toml", ".config.toml.new"] {
@@ -135,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_configuration_is_read_where_there_is_one() {
-        let (_home, home) = root();
+        let (_home, home) = folder();
         let state = home.join(".kimi-code");
         let env = |variables: &[(&str, &AbsPath)]| {
             let variables = variables.iter().map(|(name, at)| ((*name).into(), at.as_path().into())).collect();
@@ -160,7 +155,7 @@ mod tests {
 
     #[test]
     fn instructions_of_a_repository_are_named() {
-        let (_tree, tree) = root();
+        let (_tree, tree) = folder();
         assert_eq!(instructions(&Kimi, None, &tree), None);
         fs::write(tree.join("AGENTS.md").as_path(), "").unwrap();
         fs::create_dir_all(tree.join(".kimi-code").join("agents").as_path()).unwrap();

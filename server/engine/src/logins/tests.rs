@@ -7,6 +7,7 @@ use pactify_core::harness::codex::Codex;
 
 use super::*;
 use crate::process::{JobTree, Marker, Patience};
+use crate::store::fixture::folder;
 
 const OLD: &str = r#"{"access_token":"a1","refresh_token":"r1-0123456789"}"#;
 const NEW: &str = r#"{"access_token":"a2","refresh_token":"r2-0123456789"}"#;
@@ -23,8 +24,7 @@ struct World {
 
 impl World {
     fn new(kind: LinkKind) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let root = AbsPath::new(directory.path().canonicalize().unwrap()).unwrap();
+        let (directory, root) = folder();
         let store = Store::open(&root.join("pactify")).unwrap();
         fs::create_dir_all(root.join("person").join("credentials").as_path()).unwrap();
         let logins = Logins::open(&store).unwrap();

@@ -47,6 +47,13 @@ pub(crate) fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
+/// A directory on a disk and its path, links resolved.
+pub(crate) fn folder() -> (tempfile::TempDir, AbsPath) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = AbsPath::new(directory.path().canonicalize().unwrap()).unwrap();
+    (directory, path)
+}
+
 pub(crate) fn store(home: &Path) -> Store {
     Store::open(&AbsPath::new(home).unwrap()).unwrap()
 }

@@ -67,13 +67,12 @@ fn any_case() -> impl Strategy<Value = (Files, Files, Files, Vec<bool>)> {
     })
 }
 
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 2_000,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(cases(2_000))]
 
     #[test]
     fn chosen_paths_hold_their_result_and_others_what_they_held_or_nothing_changed(
@@ -107,12 +106,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 2_000,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(cases(2_000))]
 
     #[test]
     fn apply_and_undo_are_nothing(
@@ -151,12 +145,7 @@ fn links_leave(files: &Files) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 24,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn a_whole_result_on_its_base_is_what_git_apply_makes(
