@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Result;
 use serde_json::json;
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Repository, Sandbox};
 use crate::tools::Tool;
 
 /// A Neovim with the plugin in its runtime path and this server, and nothing of the person's.
@@ -37,6 +37,13 @@ pub fn vs_code(sandbox: &Sandbox, workspace: &Path, name: &str, pictures: &Path)
         node.env(name, tool.find()?);
     }
     Ok(node)
+}
+
+/// A file of which a job can change several parts that are far apart.
+pub fn add_thirty_lines(repository: &Repository<'_>) -> Result<()> {
+    let lines: Vec<String> = (1..=30).map(|number| format!("line {number}\n")).collect();
+    repository.write("numbers.txt", lines.concat())?;
+    repository.commit("Thirty lines").map(drop)
 }
 
 /// Where [`vs_code`] looks for an extension that is installed without a package.

@@ -11,7 +11,8 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::Sandbox;
-use crate::running::Running;
+use crate::outside;
+use crate::running::{Ended, Running};
 
 /// A git repository in a [`Sandbox`].
 pub struct Repository<'a> {
@@ -45,6 +46,18 @@ impl<'a> Repository<'a> {
         let ended = Running::start(command, b"")?.wait(Duration::from_secs(60))?;
         let ended = ended.success().with_context(|| format!("git {arguments:?} in {}", self.path.display()))?;
         Ok(ended.stdout.trim_end_matches('\n').to_owned())
+    }
+
+    /// Starts `pactify sub …` in the checkout.
+    pub fn start_sub(&self, arguments: &[&str], input: &str) -> anyhow::Result<Running> {
+        let mut command = self.sandbox.command(outside::program("pactify")?);
+        command.arg("sub").args(arguments).current_dir(&self.path);
+        Running::start(command, input.as_bytes())
+    }
+
+    /// Runs `pactify sub …` in the checkout to its end.
+    pub fn sub(&self, arguments: &[&str], input: &str) -> anyhow::Result<Ended> {
+        self.start_sub(arguments, input)?.wait(crate::editor::JOB)
     }
 
     /// Writes a file and the folders above it.

@@ -77,11 +77,7 @@ fn a_terminal_starts_from_the_checkout_and_says_why_not_from_buffers() -> Result
     let repository = sandbox.filled("one")?;
     repository.make_dirty()?;
     let brief = brief(&json!([{"run": "cat untracked.txt >copy.txt"}, {"say": "done"}]));
-    let run = |arguments: &[&str]| -> Result<pactify_tests::running::Ended> {
-        let mut command = sandbox.command(pactify_tests::outside::program("pactify")?);
-        command.args(["sub", "run"]).args(arguments).current_dir(repository.path());
-        pactify_tests::running::Running::start(command, brief.as_bytes())?.wait(pactify_tests::editor::JOB)
-    };
+    let run = |arguments: &[&str]| repository.sub(&[&["run"], arguments].concat(), &brief);
     let ended = run(&["--base", "buffers"])?;
     assert!(ended.stderr.contains("workingTree"), "{}", ended.stderr);
     let ended = run(&["--base", "workingTree", "--linked"])?;

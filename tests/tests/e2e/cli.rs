@@ -3,29 +3,17 @@
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{JOB, log_in_at_codex, scripted_sandbox};
-use pactify_tests::outside;
 use pactify_tests::rendezvous;
 use pactify_tests::running::{Ended, Running};
-use pactify_tests::sandbox::{Repository, Sandbox};
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
-
-/// Starts `pactify sub …` in the repository.
-fn start(sandbox: &Sandbox, repository: &Repository<'_>, arguments: &[&str], input: &str) -> Result<Running> {
-    let mut command = sandbox.command(outside::program("pactify")?);
-    command.arg("sub").args(arguments).current_dir(repository.path());
-    Running::start(command, input.as_bytes())
-}
-
-fn pactify(sandbox: &Sandbox, repository: &Repository<'_>, arguments: &[&str], input: &str) -> Result<Ended> {
-    start(sandbox, repository, arguments, input)?.wait(JOB)
-}
 
 #[test]
 fn a_task_goes_from_a_pipe_to_the_checkout() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
-    let sub = |arguments: &[&str], input: &str| pactify(&sandbox, &repository, arguments, input);
+    let sub = |arguments: &[&str], input: &str| repository.sub(arguments, input);
 
     let task = brief(&json!([write("a.txt", "a\n"), {"say": "All\u{1b}[31m done."}]));
     let ran = sub(&["run"], &task)?;
@@ -75,7 +63,7 @@ fn exit_codes_tell_how_it_ended() -> Result<()> {
         (json!([]), &["cancel", "20260101-000000-aaaaaa"], 2),
     ];
     for (steps, arguments, code) in cases {
-        let ended = pactify(&sandbox, &repository, arguments, &brief(&steps))?;
+        let ended = repository.sub(arguments, &brief(&steps))?;
         assert_eq!(ended.code(), code, "{arguments:?}: {ended:?}");
         assert!(!ended.stderr.is_empty(), "{arguments:?} says why");
     }
@@ -87,11 +75,11 @@ fn a_conflict_names_every_path_and_writes_nothing() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
     let task = brief(&json!([write("README.md", "theirs\n"), write("new.txt", "theirs\n"), write("fine.txt", "f\n")]));
-    assert_eq!(pactify(&sandbox, &repository, &["run"], &task)?.code(), 0);
+    assert_eq!(repository.sub(&["run"], &task)?.code(), 0);
     repository.write("README.md", "mine\n")?;
     repository.write("new.txt", "mine\n")?;
 
-    let refused = pactify(&sandbox, &repository, &["apply", "last", "--yes", "--json"], "")?;
+    let refused = repository.sub(&["apply", "last", "--yes", "--json"], "")?;
     assert_eq!(refused.code(), 5, "{refused:?}");
     let told: Value = serde_json::from_str(&refused.stdout)?;
     assert_eq!(told["error"]["code"], "applyConflict");
@@ -101,7 +89,7 @@ fn a_conflict_names_every_path_and_writes_nothing() -> Result<()> {
     assert!(paths.iter().all(|path| refused.stderr.contains(path)), "people are told, too: {}", refused.stderr);
     assert_eq!(repository.read("README.md")?, "mine\n");
     assert!(repository.read("fine.txt").is_err());
-    let part = pactify(&sandbox, &repository, &["apply", "last", "--path", "fine.txt", "--yes"], "")?;
+    let part = repository.sub(&["apply", "last", "--path", "fine.txt", "--yes"], "")?;
     assert_eq!(part.code(), 0, "{part:?}");
     assert_eq!(repository.read("fine.txt")?, "f\n");
     Ok(())
@@ -112,8 +100,8 @@ fn a_directory_stands_for_what_is_below_it_and_names_nothing_sensitive() -> Resu
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
     let files = ["src/a.txt", "src/deep/b.txt", "src/.envrc", "srcs.txt"].map(|path| write(path, "new\n"));
-    assert_eq!(pactify(&sandbox, &repository, &["run"], &brief(&json!(files)))?.code(), 0);
-    let apply = |more: &[&str]| pactify(&sandbox, &repository, &[&["apply", "last", "--yes"], more].concat(), "");
+    assert_eq!(repository.sub(&["run"], &brief(&json!(files)))?.code(), 0);
+    let apply = |more: &[&str]| repository.sub(&[&["apply", "last", "--yes"], more].concat(), "");
 
     let refused = apply(&["--path", "./src/"])?;
     assert_eq!(refused.code(), 5, "{refused:?}");
@@ -134,10 +122,10 @@ fn a_directory_stands_for_what_is_below_it_and_names_nothing_sensitive() -> Resu
 fn an_apply_is_taken_back_while_its_files_are_as_it_left_them() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
-    let sub = |arguments: &[&str]| pactify(&sandbox, &repository, arguments, "");
+    let sub = |arguments: &[&str]| repository.sub(arguments, "");
     let before = repository.read("README.md")?;
     let task = brief(&json!([write("README.md", "theirs\n"), write("new/file.txt", "new\n"), write("b.txt", "b\n")]));
-    assert_eq!(pactify(&sandbox, &repository, &["run"], &task)?.code(), 0);
+    assert_eq!(repository.sub(&["run"], &task)?.code(), 0);
     let early = sub(&["undo", "last"])?;
     assert_eq!(early.code(), 3, "nothing is applied: {early:?}");
     assert_eq!(sub(&["apply", "last", "--path", "b.txt", "--yes"])?.code(), 0);
@@ -187,9 +175,9 @@ fn parts_are_taken_by_name_and_merges_are_shown_first() -> Result<()> {
     let base = "1\n2\n3\n4\n5\n6\n7\n";
     repository.write("a.txt", base)?;
     repository.fill()?;
-    let sub = |arguments: &[&str]| pactify(&sandbox, &repository, arguments, "");
+    let sub = |arguments: &[&str]| repository.sub(arguments, "");
     let task = brief(&json!([write("a.txt", &base.replace('1', "one").replace('7', "seven"))]));
-    assert_eq!(pactify(&sandbox, &repository, &["run"], &task)?.code(), 0);
+    assert_eq!(repository.sub(&["run"], &task)?.code(), 0);
 
     let hunks = sub(&["diff", "last", "--hunks"])?.stdout;
     assert_eq!(hunks, "M a.txt\n@@ -1,1+1,1\n-1\n+one\n@@ -7,1+7,1\n-7\n+seven\n");
@@ -223,19 +211,19 @@ fn an_interrupt_asks_the_job_to_cancel_and_a_detached_one_can_be_followed() -> R
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
 
-    let detached = pactify(&sandbox, &repository, &["run", "--detach"], &brief(&json!([{"say": "hello"}, "hang"])))?;
+    let detached = repository.sub(&["run", "--detach"], &brief(&json!([{"say": "hello"}, "hang"])))?;
     assert_eq!(detached.code(), 0, "{detached:?}");
     let id = detached.stdout.trim_end().to_owned();
-    let follower = start(&sandbox, &repository, &["events", &id, "--follow"], "")?;
+    let follower = repository.start_sub(&["events", &id, "--follow"], "")?;
     follower.wait_for_line("hello", JOB)?;
-    assert_eq!(pactify(&sandbox, &repository, &["cancel", &id], "")?.code(), 0);
+    assert_eq!(repository.sub(&["cancel", &id], "")?.code(), 0);
     let followed = follower.wait(JOB)?;
     assert!(followed.stdout.contains("ended: cancelled"), "{followed:?}");
 
     let started = sandbox.root().join("started");
     let touch = format!("touch {}", started.display());
     let task = brief(&json!([write("a.txt", "a\n"), {"run": touch}, "hang"]));
-    let running = start(&sandbox, &repository, &["run", "--json"], &task)?;
+    let running = repository.start_sub(&["run", "--json"], &task)?;
     rendezvous::appears(&started, JOB)?;
     running.signal(Signal::INT)?;
     let ended = running.wait(JOB)?;
@@ -248,12 +236,12 @@ fn an_interrupt_asks_the_job_to_cancel_and_a_detached_one_can_be_followed() -> R
 fn a_job_that_sent_the_repository_elsewhere_is_found_by_its_name_and_put_back() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
-    let sub = |arguments: &[&str]| pactify(&sandbox, &repository, arguments, "");
+    let sub = |arguments: &[&str]| repository.sub(arguments, "");
     for settings in [&[("core.worktree", "/tmp")][..], &[("core.bare", "true")]] {
         let config = repository.path().join(".git/config");
         let configure = settings.iter().map(|(key, value)| format!("git config --file {config:?} {key} {value}"));
         let steps = json!([{"run": configure.collect::<Vec<_>>().join("; ")}, write("a.txt", "a\n")]);
-        let ran = pactify(&sandbox, &repository, &["run"], &brief(&steps))?;
+        let ran = repository.sub(&["run"], &brief(&steps))?;
         assert_eq!(ran.code(), 0, "{ran:?}");
         let again = sub(&["run", "--detach"])?;
         assert_ne!(again.code(), 0, "the danger is real: {again:?}");
@@ -272,7 +260,7 @@ fn a_job_that_sent_the_repository_elsewhere_is_found_by_its_name_and_put_back() 
 fn what_stands_in_the_place_of_pactifys_own_directory_is_named() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
-    let sub = |arguments: &[&str], input: &str| pactify(&sandbox, &repository, arguments, input);
+    let sub = |arguments: &[&str], input: &str| repository.sub(arguments, input);
     let ran = sub(&["run"], &brief(&json!([write("a.txt", "a\n")])))?;
     assert_eq!(ran.code(), 0, "{ran:?}");
     let place = repository.path().join(".git/pactify");
@@ -302,12 +290,12 @@ fn what_stands_in_the_place_of_pactifys_own_directory_is_named() -> Result<()> {
 fn an_apply_that_was_cut_off_is_told_by_whatever_shows_the_job_or_another_one_there() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let (repository, other) = (sandbox.filled("one")?, sandbox.filled("two")?);
-    let sub = |arguments: &[&str], input: &str| pactify(&sandbox, &repository, arguments, input);
+    let sub = |arguments: &[&str], input: &str| repository.sub(arguments, input);
     let task = brief(&json!([write("a.txt", "a\n")]));
     for _ in 0..2 {
         assert_eq!(sub(&["run"], &task)?.code(), 0);
     }
-    assert_eq!(pactify(&sandbox, &other, &["run"], &task)?.code(), 0);
+    assert_eq!(other.sub(&["run"], &task)?.code(), 0);
     let listed: Value = serde_json::from_str(&sub(&["list", "--json"], "")?.stdout)?;
     let id = |at: usize| listed["jobs"][at]["id"].as_str().context("no id").map(str::to_owned);
     let (newer, older) = (id(0)?, id(1)?);
@@ -330,7 +318,7 @@ fn an_apply_that_was_cut_off_is_told_by_whatever_shows_the_job_or_another_one_th
     }
     let shown = sub(&["show", &newer], "")?.stdout;
     assert!(shown.contains(&format!("an apply of job {older} was cut off")), "{shown}");
-    let elsewhere = pactify(&sandbox, &other, &["show", "last"], "")?;
+    let elsewhere = other.sub(&["show", "last"], "")?;
     assert!(!says(&elsewhere), "{elsewhere:?}");
     std::fs::remove_file(&record)?;
     assert_eq!(told(&older)?, [false; 3]);
@@ -341,7 +329,7 @@ fn an_apply_that_was_cut_off_is_told_by_whatever_shows_the_job_or_another_one_th
 fn what_was_typed_wrong_is_told_in_the_terms_in_which_it_was_typed() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
-    let refused = pactify(&sandbox, &repository, &["run", "--read-only", "--permissions", "allow"], "Look.")?;
+    let refused = repository.sub(&["run", "--read-only", "--permissions", "allow"], "Look.")?;
     assert_eq!(refused.code(), 2, "{refused:?}");
     assert!(refused.stderr.contains("--permissions: a read-only job is granted none"), "{}", refused.stderr);
     assert!(refused.stderr.contains("--help") && !refused.stderr.contains("protocol"), "{}", refused.stderr);

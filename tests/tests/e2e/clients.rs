@@ -84,9 +84,7 @@ fn nothing_is_started_in_a_workspace_that_is_not_trusted() -> Result<()> {
 fn the_view_is_worked_by_mouse_and_read_in_high_contrast() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("sample")?;
-    let numbers: Vec<String> = (1..=30).map(|number| format!("line {number}\n")).collect();
-    repository.write("numbers.txt", numbers.concat())?;
-    repository.commit("Thirty lines")?;
+    clients::add_thirty_lines(&repository)?;
     stage_extension(&sandbox, &clients::installed(&sandbox))?;
     let mut code = vs_code(&sandbox, repository.path(), "vscode/view.mjs")?;
     code.env("PACTIFY_LSP", outside::program("pactify-lsp")?);

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, JOB, scripted_sandbox};
 use pactify_tests::outside;
-use pactify_tests::running::{Ended, Running};
+use pactify_tests::running::Running;
 use pactify_tests::sandbox::{Repository, Sandbox};
 use pactify_tests::tools::Tool;
 use serde_json::{Value, json};
@@ -43,12 +43,6 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    fn pactify(&self, arguments: &[&str]) -> Result<Ended> {
-        let mut command = self.sandbox.command(outside::program("pactify")?);
-        command.args(arguments).current_dir(self.repository.path());
-        Running::start(command, b"")?.wait(JOB)
-    }
-
     /// Applies `path`, unless that is killed at this call; whether it was.
     fn is_killed(&self, path: &str, call: &str, number: u32) -> Result<bool> {
         let mut command = self.sandbox.command(Tool::Strace.find()?);
@@ -66,7 +60,7 @@ impl Stage<'_> {
     }
 
     fn apply(&self, path: &str) -> Result<()> {
-        self.pactify(&["sub", "apply", &self.job, "--yes", "--path", path])?.success().map(drop)
+        self.repository.sub(&["apply", &self.job, "--yes", "--path", path], "")?.success().map(drop)
     }
 
     /// Nothing of `path` is there, and nobody is told otherwise.
@@ -78,7 +72,7 @@ impl Stage<'_> {
     }
 
     fn status(&self) -> Result<Value> {
-        let shown = self.pactify(&["sub", "show", &self.job, "--json"])?.success()?;
+        let shown = self.repository.sub(&["show", &self.job, "--json"], "")?.success()?;
         Ok(serde_json::from_str::<Value>(&shown.stdout)?["job"].take())
     }
 
@@ -105,7 +99,7 @@ fn kill_everywhere(stage: &Stage<'_>, path: &str, stands: Stands) -> Result<(u32
             let case = format!("{path}, killed at {call} {number}");
             let is_killed = stage.is_killed(path, call, number)?;
             // The next command that writes repairs and records; then it takes back what it finds.
-            let undone = stage.pactify(&["sub", "undo", &stage.job])?;
+            let undone = stage.repository.sub(&["undo", &stage.job], "")?;
             match stands {
                 Stands::Nothing if undone.code() == 0 => done += u32::from(is_killed),
                 Stands::Nothing => ensure!(undone.stderr.contains("nothing of job"), "{case}: {undone:?}"),
@@ -130,7 +124,7 @@ fn kill_everywhere(stage: &Stage<'_>, path: &str, stands: Stands) -> Result<(u32
             }
             stage.apply(path).context(case.clone())?;
             ensure!(stage.holds(path), "{case}: applied after the repair");
-            stage.pactify(&["sub", "undo", &stage.job])?.success().context(case.clone())?;
+            stage.repository.sub(&["undo", &stage.job], "")?.success().context(case.clone())?;
             stage.is_as_before(path, &before).context(case)?;
         }
     }
@@ -158,9 +152,9 @@ fn an_apply_that_is_killed_anywhere_is_told_right_and_can_be_taken_back() -> Res
     let (kills, done) = kill_everywhere(&stage, "new/b.txt", Stands::First("a.txt"))?;
     println!("killed at {kills} calls of a further apply, {done} times all of it was there");
     ensure!(kills > 20 && done > 1 && done < kills, "{kills} kills, {done} in all");
-    stage.pactify(&["sub", "undo", &stage.job])?.success()?;
+    stage.repository.sub(&["undo", &stage.job], "")?.success()?;
 
-    stage.pactify(&["sub", "discard", &stage.job, "--yes"])?.success()?;
+    stage.repository.sub(&["discard", &stage.job, "--yes"], "")?.success()?;
     let left = before.changed_since(&stage.repository.snapshot()?);
     assert_eq!(
         left,

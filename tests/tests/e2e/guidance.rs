@@ -2,17 +2,9 @@
 
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{JOB, configure, log_in_at_codex, scripted_sandbox, use_scripted_agent};
-use pactify_tests::outside;
-use pactify_tests::running::{Ended, Running};
-use pactify_tests::sandbox::{Repository, Sandbox};
+use pactify_tests::editor::{configure, log_in_at_codex, scripted_sandbox, use_scripted_agent};
+use pactify_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
-
-fn pactify(sandbox: &Sandbox, repository: &Repository<'_>, arguments: &[&str], input: &str) -> Result<Ended> {
-    let mut command = sandbox.command(outside::program("pactify")?);
-    command.arg("sub").args(arguments).current_dir(repository.path());
-    Running::start(command, input.as_bytes())?.wait(JOB)
-}
 
 #[test]
 fn a_job_says_at_once_who_does_it_and_why() -> Result<()> {
@@ -21,7 +13,7 @@ fn a_job_says_at_once_who_does_it_and_why() -> Result<()> {
     let repository = sandbox.filled("one")?;
     let task = brief(&json!([{"say": "done"}]));
     let told = |arguments: &[&str]| -> Result<String> {
-        let ended = pactify(&sandbox, &repository, &[&["run"], arguments].concat(), &task)?;
+        let ended = repository.sub(&[&["run"], arguments].concat(), &task)?;
         ended.stderr.lines().next().map(str::to_owned).with_context(|| format!("nothing was told: {ended:?}"))
     };
     let first = told(&[])?;
@@ -38,16 +30,16 @@ fn a_job_in_the_checkout_says_so_goes_on_and_has_nothing_to_apply() -> Result<()
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
     let task = brief(&json!([{"say": "All is well."}]));
-    let ran = pactify(&sandbox, &repository, &["run", "--read-only", "--in-place"], &task)?;
+    let ran = repository.sub(&["run", "--read-only", "--in-place"], &task)?;
     assert_eq!(ran.code(), 0, "{ran:?}");
     assert_eq!(ran.stderr.matches("looks around in your checkout itself").count(), 1, "{}", ran.stderr);
     for arguments in [&["apply", "last", "--yes"][..], &["diff", "last"]] {
-        let refused = pactify(&sandbox, &repository, arguments, "")?;
+        let refused = repository.sub(arguments, "")?;
         assert_eq!(refused.code(), 3, "{refused:?}");
         assert!(refused.stderr.contains("it only looked around in your checkout"), "{}", refused.stderr);
         assert!(refused.stderr.contains("has its answer") && !refused.stderr.contains("failed"), "{}", refused.stderr);
     }
-    let resumed = pactify(&sandbox, &repository, &["resume", "last"], &task)?;
+    let resumed = repository.sub(&["resume", "last"], &task)?;
     assert_eq!((resumed.code(), resumed.stdout.as_str()), (0, "All is well.\n"), "{resumed:?}");
     Ok(())
 }
@@ -56,9 +48,9 @@ fn a_job_in_the_checkout_says_so_goes_on_and_has_nothing_to_apply() -> Result<()
 fn a_decided_job_says_what_became_of_it_and_which_applies_can_be_undone() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
-    let sub = |arguments: &[&str]| pactify(&sandbox, &repository, arguments, "");
+    let sub = |arguments: &[&str]| repository.sub(arguments, "");
     let task = brief(&json!([write("a.txt", "a\n"), write("b.txt", "b\n")]));
-    assert_eq!(pactify(&sandbox, &repository, &["run"], &task)?.code(), 0);
+    assert_eq!(repository.sub(&["run"], &task)?.code(), 0);
     assert!(!sub(&["show"])?.stdout.contains("Applies"));
 
     assert_eq!(sub(&["apply", "last", "--path", "b.txt", "--yes"])?.code(), 0);
@@ -90,7 +82,7 @@ fn a_mistyped_path_is_a_mistake_of_typing() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
     let files = [write("src/parse.rs", "new\n"), write("docs/usage.md", "new\n")];
-    assert_eq!(pactify(&sandbox, &repository, &["run"], &brief(&json!(files)))?.code(), 0);
+    assert_eq!(repository.sub(&["run"], &brief(&json!(files)))?.code(), 0);
     let apply = ["apply", "last", "--yes"];
     for (arguments, typed, meant) in [
         (&["--path", "src/prase.rs"][..], "src/prase.rs", Some("src/parse.rs")),
@@ -100,7 +92,7 @@ fn a_mistyped_path_is_a_mistake_of_typing() -> Result<()> {
         (&["--path", "src", "--confirm", "docs/usage"], "docs/usage", Some("docs/usage.md")),
         (&["--path", "nowhere"], "nowhere", None),
     ] {
-        let refused = pactify(&sandbox, &repository, &[&apply, arguments].concat(), "")?;
+        let refused = repository.sub(&[&apply, arguments].concat(), "")?;
         assert_eq!(refused.code(), 2, "{refused:?}");
         let told = format!("pactify: {typed} is not among the job's changes\n");
         assert!(refused.stderr.contains(&told), "{}", refused.stderr);
@@ -108,12 +100,12 @@ fn a_mistyped_path_is_a_mistake_of_typing() -> Result<()> {
         assert!(meant.is_none_or(|meant| refused.stderr.contains(&meant)), "{}", refused.stderr);
         assert!(refused.stderr.contains("--stat` lists"), "{}", refused.stderr);
     }
-    let json = pactify(&sandbox, &repository, &[&apply[..], &["--path", "nowhere", "--json"]].concat(), "")?;
+    let json = repository.sub(&[&apply[..], &["--path", "nowhere", "--json"]].concat(), "")?;
     let told: Value = serde_json::from_str(&json.stdout)?;
     assert_eq!(told["error"]["code"], "invalidParams", "{told}");
     assert_eq!(repository.status()?, "");
     for more in [&[][..], &["--stat"], &["--hunks"]] {
-        let shown = pactify(&sandbox, &repository, &[&["diff", "last", "parse.rs"], more].concat(), "")?;
+        let shown = repository.sub(&[&["diff", "last", "parse.rs"], more].concat(), "")?;
         assert_eq!(shown.code(), 2, "{shown:?}");
         assert!(shown.stderr.contains("did you mean src/parse.rs?"), "{}", shown.stderr);
     }
@@ -124,7 +116,7 @@ fn a_mistyped_path_is_a_mistake_of_typing() -> Result<()> {
 fn a_job_that_fails_without_a_login_says_how_to_log_in() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
-    let run = |steps: &Value| pactify(&sandbox, &repository, &["run"], &brief(steps));
+    let run = |steps: &Value| repository.sub(&["run"], &brief(steps));
     let offline = json!([{"fail": "Connection failed: error sending request"}]);
     let failed = run(&offline)?;
     assert_eq!(failed.code(), 4, "{failed:?}");
@@ -144,9 +136,8 @@ fn a_job_that_fails_without_a_login_says_how_to_log_in() -> Result<()> {
 fn a_branch_that_is_there_already_is_named_with_what_to_do() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
-    assert_eq!(pactify(&sandbox, &repository, &["run"], &brief(&json!([write("a.txt", "a\n")])))?.code(), 0);
-    let export =
-        |arguments: &[&str]| pactify(&sandbox, &repository, &[&["export", "last", "--branch"], arguments].concat(), "");
+    assert_eq!(repository.sub(&["run"], &brief(&json!([write("a.txt", "a\n")])))?.code(), 0);
+    let export = |arguments: &[&str]| repository.sub(&[&["export", "last", "--branch"], arguments].concat(), "");
     let made = export(&[])?;
     assert_eq!(made.code(), 0, "{made:?}");
     let again = export(&[])?;

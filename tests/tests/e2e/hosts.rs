@@ -402,9 +402,7 @@ fn a_job_that_was_outlived_is_captured_by_a_cancel_and_not_removed_or_gone_on_wi
         let next = refused.data.context("no data")?["next"].to_string();
         assert!(next.contains("pactify sub cancel"), "{verb}: {next}");
     }
-    let mut prune = sandbox.command(outside::program("pactify")?);
-    prune.args(["sub", "prune", &job, "--yes", "--json"]);
-    let pruned = Running::start(prune, b"")?.wait(JOB)?;
+    let pruned = repository.sub(&["prune", &job, "--yes", "--json"], "")?;
     assert!(pruned.stdout.contains("may still run") && pruned.stdout.contains("pactify sub cancel"), "{pruned:?}");
     assert!(sandbox.job(&job).join("tree/half.txt").exists());
 

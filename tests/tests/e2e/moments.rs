@@ -10,7 +10,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, configure_more, limit, scripted_sandbox};
-use pactify_tests::outside;
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::{Repository, Sandbox, shell_program};
 use serde_json::{Value, json};
@@ -210,9 +209,7 @@ fn what_a_job_is_held_against_is_on_the_disk_before_it_runs() -> Result<()> {
             assert_eq!(digest, found, "{kind}");
         }
         fs::remove_dir_all(&seen)?;
-        let mut prune = stage.sandbox.command(outside::program("pactify")?);
-        prune.args(["sub", "discard", &job, "--yes"]);
-        ensure!(prune.output()?.status.success());
+        repository.sub(&["discard", &job, "--yes"], "")?.success()?;
     }
     Ok(())
 }

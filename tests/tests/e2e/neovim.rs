@@ -42,9 +42,7 @@ fn suite(name: &str, sandbox: &Sandbox, repository: &Repository<'_>) -> Result<(
 fn with_the_scripted_agent(name: &str) -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("sample")?;
-    let numbers: Vec<String> = (1..=30).map(|number| format!("line {number}\n")).collect();
-    repository.write("numbers.txt", numbers.concat())?;
-    repository.commit("Thirty lines")?;
+    clients::add_thirty_lines(&repository)?;
     suite(name, &sandbox, &repository)
 }
 

@@ -113,14 +113,9 @@ fn a_brief_is_taken_from_a_file() -> Result<()> {
     let repository = sandbox.filled("one")?;
     let file = sandbox.root().join("task.md");
     fs::write(&file, brief(&json!([write("a.txt", "a\n"), {"say": "From a file."}])))?;
-    let pactify = |arguments: &[&str]| {
-        let mut command = sandbox.command(outside::program("pactify")?);
-        command.arg("sub").args(arguments).current_dir(repository.path());
-        Running::start(command, b"")?.wait(JOB)
-    };
-    let ran = pactify(&["run", "--brief", &file.display().to_string()])?;
+    let ran = repository.sub(&["run", "--brief", &file.display().to_string()], "")?;
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "From a file.\n"), "{ran:?}");
-    let missing = pactify(&["run", "--brief", "/nowhere/task.md"])?;
+    let missing = repository.sub(&["run", "--brief", "/nowhere/task.md"], "")?;
     assert_eq!(missing.code(), 2, "{missing:?}");
     assert!(missing.stderr.contains("/nowhere/task.md"), "{missing:?}");
     Ok(())
@@ -132,9 +127,7 @@ fn a_broken_store_is_no_fault_of_the_person() -> Result<()> {
     let repository = sandbox.filled("one")?;
     fs::create_dir_all(sandbox.pactify_home())?;
     fs::write(sandbox.pactify_home().join("format"), "damaged\u{0}")?;
-    let mut command = sandbox.command(outside::program("pactify")?);
-    command.args(["sub", "list"]).current_dir(repository.path());
-    let listed = Running::start(command, b"")?.wait(JOB)?;
+    let listed = repository.sub(&["list"], "")?;
     assert_eq!(listed.code(), 70, "{listed:?}");
     assert!(listed.stderr.contains("format"), "it names the file: {listed:?}");
     Ok(())
@@ -156,15 +149,10 @@ fn completed(sandbox: &Sandbox, folder: &Path, words: &[&str]) -> Result<Vec<Str
 fn a_shell_offers_the_jobs_of_the_checkout_and_the_agents_and_touches_nothing() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let (repository, other) = (sandbox.filled("one")?, sandbox.filled("two")?);
-    let sub = |repository: &Repository<'_>, arguments: &[&str], input: &str| -> Result<String> {
-        let mut command = sandbox.command(outside::program("pactify")?);
-        command.arg("sub").args(arguments).current_dir(repository.path());
-        Ok(Running::start(command, input.as_bytes())?.wait(JOB)?.success()?.stdout)
-    };
     let run = |repository: &Repository<'_>| -> Result<String> {
-        let ran = sub(repository, &["run", "--json"], &brief(&json!([write("a.txt", "a\n")])))?;
-        let told: Value = serde_json::from_str(&ran)?;
-        let events = sub(repository, &["events", "last", "--json"], "")?;
+        let ran = repository.sub(&["run", "--json"], &brief(&json!([write("a.txt", "a\n")])))?.success()?;
+        let told: Value = serde_json::from_str(&ran.stdout)?;
+        let events = repository.sub(&["events", "last", "--json"], "")?.success()?.stdout;
         let first: Value = serde_json::from_str(events.lines().next().context("no events")?)?;
         let host = pid(&first["event"]["host"]["pid"])?;
         assert!(rendezvous::ends(host, JOB)?, "the host goes on writing");
