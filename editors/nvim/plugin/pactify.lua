@@ -21,9 +21,7 @@ vim.keymap.set('x', '<Plug>(pactify-delegate)', ':Pactify delegate<CR>')
 vim.keymap.set('x', '<Plug>(pactify-comment)', ':Pactify comment<CR>')
 
 local config, problems = require('pactify.config').get()
-for _, problem in ipairs(problems) do
-  vim.notify('pactify: ' .. problem .. ' (:help g:pactify)', vim.log.levels.ERROR)
-end
+vim.iter(problems):each(function(problem) require('pactify.ui').complain(problem .. ' (:help g:pactify)') end)
 
 local group = vim.api.nvim_create_augroup('pactify', {})
 vim.api.nvim_create_autocmd('LspProgress', {

@@ -60,10 +60,9 @@ local function confirm_outside(job, again)
     local function line(change) return ('%s: %s %s'):format(change.weight, change.place, change.what) end
     local function put_back()
       client.request(request.restore_outside, { jobId = job.id }, function(restored)
-        for _, refused in ipairs(restored.refused) do
-          ui.complain(('not put back: %s: %s'):format(refused.place, refused.why))
-        end
-        again({})
+        local function tell(refused) ui.complain(('not put back: %s: %s'):format(refused.place, refused.why)) end
+        vim.iter(restored.refused):each(tell)
+        again()
       end)
     end
     ui.choose('Your git directory changed while the job ran', {
@@ -83,14 +82,12 @@ local function send(job, params)
     preview.applied(job.id)
     buffers.reload(root)
   end, function(data)
-    local function again(more) send(job, vim.tbl_extend('force', params, more)) end
+    local function again(more) send(job, vim.tbl_extend('force', params, more or {})) end
     -- After the answer was handled: a plain `vim.ui.select` blocks.
     vim.schedule(function()
       local first = vim.iter(data.conflicts or {}):find(function(one) return one.kind ~= 'mergeNotShown' end)
       if #(data.conflicts or {}) > 0 and not first then return confirm_merges(job, data.conflicts, again) end
-      if data.code == 'unsavedBuffers' then
-        return save(root, data, function() again({}) end)
-      end
+      if data.code == 'unsavedBuffers' then return save(root, data, again) end
       if data.code == 'outsideNotConfirmed' then return confirm_outside(job, again) end
       client.tell(data, root)
     end)

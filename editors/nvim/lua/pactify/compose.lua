@@ -11,12 +11,12 @@ local M = {}
 local context = 3
 
 --- What sends the texts that are being written, by buffer: called with the text below the header, and the header.
----@type table<integer, {send: fun(text: string, header: table, done: fun()), header: boolean, tick?: integer}>
+---@type table<integer, {send: fun(text: string, header: table, done: fun()), header: boolean, draft: string, tick?: integer}>
 local open = {}
 
---- The brief that was changed last, until it is sent or dropped: neither leaving Neovim nor its death loses it.
-local draft = vim.fs.joinpath(vim.fn.stdpath('state') --[[@as string]], 'pactify.brief.md')
-local drafted ---@type integer? The buffer that it is of.
+--- Briefs until they are sent or dropped: neither leaving Neovim nor its death loses them. A file's name has the brief's
+--- repository, its Neovim and when it was opened.
+local drafts = vim.fs.joinpath(vim.fn.stdpath('state') --[[@as string]], 'pactify')
 
 local space = vim.api.nvim_create_namespace('pactify.compose')
 
@@ -78,10 +78,8 @@ end
 function M.omnifunc(find_start, start)
   local before = vim.api.nvim_get_current_line():sub(1, vim.api.nvim_win_get_cursor(0)[2])
   if find_start == 1 then return #(before:match('^%a+:%s*') or '') end
-  return vim.tbl_filter(
-    function(word) return vim.startswith(word, start) end,
-    words[before:match('^(%a+):')] or vim.tbl_map(function(field) return field .. ': ' end, fields)
-  )
+  local names = vim.tbl_map(function(field) return field .. ': ' end, fields)
+  return ui.starting_with(start, words[before:match('^(%a+):')] or names)
 end
 
 local function hint(buffer, last)
@@ -95,29 +93,32 @@ local function hint(buffer, last)
 end
 
 local function keep(buffer)
-  if open[buffer].send ~= delegate or open[buffer].tick == vim.api.nvim_buf_get_changedtick(buffer) then return end
-  drafted = buffer
-  vim.fn.mkdir(vim.fs.dirname(draft), 'p')
-  local fresh = ('%s.%d'):format(draft, vim.uv.os_getpid())
-  local file = assert(vim.uv.fs_open(fresh, 'w', tonumber('600', 8)))
+  local one = open[buffer]
+  if one.send ~= delegate or one.tick == vim.api.nvim_buf_get_changedtick(buffer) then return end
+  vim.fn.mkdir(drafts, 'p', tonumber('700', 8))
+  local path = vim.fs.joinpath(drafts, one.draft)
+  local file = assert(vim.uv.fs_open(path .. '.new', 'w', tonumber('600', 8)))
   assert(vim.uv.fs_write(file, table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\n')))
-  assert(vim.uv.fs_close(file) and vim.uv.fs_rename(fresh, draft))
+  assert(vim.uv.fs_close(file) and vim.uv.fs_rename(path .. '.new', path))
 end
 
---- Another brief may still be open.
-local function drop(buffer)
-  open[buffer] = nil
-  if buffer ~= drafted then return end
-  drafted = nil
-  vim.uv.fs_unlink(draft)
-  vim.iter(vim.tbl_keys(open)):each(keep)
+--- A draft of this repository that no Neovim has open.
+local function left(root)
+  local mine = vim.tbl_map(function(one) return one.draft end, vim.tbl_values(open))
+  return vim.iter(vim.fs.dir(drafts)):find(function(name)
+    local neovim = name:match('^' .. vim.fn.sha256(root) .. '%.(%d+)%.%d+$')
+    if tonumber(neovim) == vim.uv.os_getpid() then return not vim.list_contains(mine, name) end
+    -- What has its number now may be another program.
+    return neovim and not (vim.uv.fs_readlink(('/proc/%s/exe'):format(neovim)) or ''):find('nvim', 1, true)
+  end)
 end
 
---- Opens a text to write; `header` lines come first.
-local function begin(name, header, text, sending)
+--- Opens a text to write, for a repository; `header` lines come first.
+local function begin(name, header, text, sending, root)
   local buffer = vim.api.nvim_create_buf(true, true)
-  open[buffer] = { send = sending, header = #header > 0 }
-  vim.bo[buffer].bufhidden, vim.b[buffer].pactify_root = 'hide', client.root()
+  local draft = ('%s.%d.%d'):format(vim.fn.sha256(root or ''), vim.uv.os_getpid(), vim.uv.hrtime())
+  open[buffer] = { send = sending, header = #header > 0, draft = draft }
+  vim.bo[buffer].bufhidden, vim.b[buffer].pactify_root = 'hide', root
   vim.api.nvim_buf_set_name(buffer, ('pactify://%s %d'):format(name, buffer))
   vim.api.nvim_buf_set_lines(buffer, 0, -1, false, vim.iter({ header, #text > 0 and text or '' }):flatten():totable())
   vim.cmd('botright split')
@@ -138,31 +139,40 @@ local function begin(name, header, text, sending)
   map('<C-c><C-k>', 'drop', function() vim.api.nvim_buf_delete(buffer, { force = true }) end)
   map('<C-c><C-h>', 'earlier briefs', function() M.history(buffer) end)
   map('g?', 'help', function() ui.help('pactify-brief') end)
-  vim.api.nvim_create_autocmd('BufWipeout', { buffer = buffer, callback = function() drop(buffer) end })
+  local function drop()
+    vim.uv.fs_unlink(vim.fs.joinpath(drafts, draft))
+    open[buffer] = nil
+  end
+  vim.api.nvim_create_autocmd('BufWipeout', { buffer = buffer, callback = drop })
   open[buffer].tick = vim.api.nvim_buf_get_changedtick(buffer)
   local events = { 'TextChanged', 'InsertLeave', 'CursorHoldI', 'VimLeavePre' }
   vim.api.nvim_create_autocmd(events, { buffer = buffer, callback = function() keep(buffer) end })
-  return buffer
+  return draft
 end
 
 --- Opens a brief that has this text, and this header; `sending` is other than to delegate it.
 local function brief(text, said, sending)
+  local root = client.root()
   client.request(request.harnesses, {}, function(list)
     words.harness = vim.tbl_map(function(one) return one.name end, list.harnesses)
     local default = vim.iter(list.harnesses):find(function(one) return one.default end)
     said = vim.tbl_extend('keep', said or {}, { harness = default and default.name })
     local header = vim.tbl_map(function(field) return ('%s: %s'):format(field, said[field] or '') end, fields)
     local function new()
-      begin('brief', vim.iter({ '---', header, '---', '' }):flatten():totable(), text, sending or delegate)
+      return begin('brief', vim.iter({ '---', header, '---', '' }):flatten():totable(), text, sending or delegate, root)
     end
-    local left = not drafted and vim.fn.filereadable(draft) == 1 and vim.fn.readfile(draft)
-    if not left then return new() end
-    local last = header_end(left)
-    local function go_on()
-      drafted = begin('brief', vim.list_slice(left, 1, last), vim.list_slice(left, last + 1), delegate)
-    end
-    local choices = { { 'Go on with it', go_on }, { 'Begin a new one, and drop it', new } }
-    ui.choose('A brief was not sent', choices, vim.list_slice(left, last + 1))
+    local found = left(root or '')
+    if not found then return new() end
+    local lines = vim.fn.readfile(vim.fs.joinpath(drafts, found))
+    local last = header_end(lines)
+    local below = vim.list_slice(lines, last + 1)
+    local function go_on() return begin('brief', vim.list_slice(lines, 1, last), below, delegate, root) end
+    -- A new one takes its place: then what is there is lost with the first change, and no sooner.
+    local function take(opened) vim.uv.fs_rename(vim.fs.joinpath(drafts, found), vim.fs.joinpath(drafts, opened())) end
+    ui.choose('A brief was not sent', {
+      { 'Go on with it', function() take(go_on) end },
+      { 'Begin a new one, and drop it', function() take(new) end },
+    }, below)
   end)
 end
 
@@ -174,11 +184,10 @@ end
 ---@return string[] fenced
 function M.quoted(buffer, first, last)
   local lines = vim.api.nvim_buf_get_lines(buffer, first - 1, last, false)
-  local longest = 2
-  for ticks in table.concat(lines, '\n'):gmatch('`+') do
-    longest = math.max(longest, #ticks)
+  local fence, path, root = '```', vim.api.nvim_buf_get_name(buffer), client.root()
+  while table.concat(lines, '\n'):find(fence, 1, true) do
+    fence = fence .. '`'
   end
-  local fence, path, root = ('`'):rep(longest + 1), vim.api.nvim_buf_get_name(buffer), client.root()
   path = root and vim.startswith(path, root .. '/') and path:sub(#root + 2) or vim.fn.fnamemodify(path, ':t')
   local place = first == last and ('%s, line %d'):format(path, first) or ('%s, lines %d–%d'):format(path, first, last)
   return place, vim.iter({ fence .. vim.bo[buffer].filetype, lines, fence }):flatten():totable()
@@ -260,7 +269,7 @@ end
 ---@param text? string[] What it says already.
 function M.message(job, text)
   local function sending(message, _, done) M.resume(job, message, done) end
-  begin('message to ' .. job.title:gsub('[/%c]', ' '), {}, text or {}, sending)
+  begin('message to ' .. job.title:gsub('[/%c]', ' '), {}, text or {}, sending, client.root())
 end
 
 return M

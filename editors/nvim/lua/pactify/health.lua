@@ -10,9 +10,7 @@ local function check_client()
   local told = vim.fn.has('nvim-0.10') == 1 and vim.health.ok or vim.health.error
   told(('Neovim %s; 0.10 or later is needed'):format(vim.version()))
   local _, problems = require('pactify.config').get()
-  for _, problem in ipairs(problems) do
-    vim.health.error(problem, 'see :help g:pactify')
-  end
+  vim.iter(problems):each(function(problem) vim.health.error(problem, 'see :help g:pactify') end)
   if #problems == 0 then vim.health.ok('vim.g.pactify is understood') end
 end
 

@@ -40,15 +40,12 @@ function M.run(call)
   require('pactify.ui').complain(('%q is no command; use one of %s'):format(name, known))
 end
 
-local function starting_with(start, words)
-  return vim.tbl_filter(function(word) return vim.startswith(word, start) end, words)
-end
-
 --- Completes names, then the ids of jobs that fit.
 ---@param line string The command line up to the cursor.
 ---@return string[]
 function M.complete(line)
   local name, rest = line:match('Pactify%s+(%S+)%s+(%S*)$')
+  local starting_with = require('pactify.ui').starting_with
   if not name then return starting_with(line:match('Pactify%s+(%S*)$') or '', M.names()) end
   if name == 'jobs' then return starting_with(rest, { 'all' }) end
   local jobs, action = require('pactify.jobs'), require('pactify.jobs').named(name)

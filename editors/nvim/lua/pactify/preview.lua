@@ -58,10 +58,8 @@ end
 
 --- The view that the current tab page shows.
 local function here()
-  local tab = vim.api.nvim_get_current_tabpage()
-  for _, view in pairs(M.views) do
-    if is_open(view) and vim.api.nvim_win_get_tabpage(view.window) == tab then return view end
-  end
+  local shown = vim.fn.tabpagebuflist()
+  return vim.iter(vim.tbl_values(M.views)):find(function(view) return vim.list_contains(shown, view.list) end)
 end
 
 function M.job_here()
@@ -241,9 +239,7 @@ function M.mark(mark, whole)
       return ui.say(hunk and 'this file can only be taken as a whole: A or X' or 'no change here; ]c goes to the next')
     end
     -- What was decided about the whole file holds for its other parts.
-    for _, group in ipairs(marks.whole and marks.groups or {}) do
-      marks.parts[group.id] = marks.whole
-    end
+    vim.iter(marks.whole and marks.groups or {}):each(function(group) marks.parts[group.id] = marks.whole end)
     marks.whole = nil
     marks.parts[hunk.id] = marks.parts[hunk.id] ~= mark and mark or nil
   end
@@ -407,11 +403,10 @@ function M.merges(job, merges, done)
     local merge, sides = merges[index], { 'current', 'merged' }
     if not merge then return done(close) end
     contents(job, merge, sides, function(found)
-      vim.cmd('tabnew | setlocal bufhidden=wipe')
-      table.insert(windows, vim.api.nvim_get_current_win())
-      vim.cmd('rightbelow vsplit')
-      table.insert(windows, vim.api.nvim_get_current_win())
-      beside(job, merge, sides, found, vim.list_slice(windows, #windows - 1))
+      vim.cmd('tabnew | setlocal bufhidden=wipe | rightbelow vsplit')
+      local both = vim.api.nvim_tabpage_list_wins(0)
+      vim.list_extend(windows, both)
+      beside(job, merge, sides, found, both)
       show_from(index + 1)
     end)
   end

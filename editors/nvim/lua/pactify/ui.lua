@@ -85,6 +85,11 @@ function M.select(prompt, items, label, done)
   vim.ui.select(items, { prompt = prompt, kind = 'pactify', format_item = label }, done)
 end
 
+--- Those of the words that begin so, for completion.
+function M.starting_with(start, words)
+  return vim.tbl_filter(function(word) return vim.startswith(word, start) end, words)
+end
+
 --- How long ago a time of the wire (RFC 3339, UTC) was: `now`, `5m`, `3h`, `2d`.
 function M.age(at)
   local form = '%Y-%m-%dT%H:%M:%S'
