@@ -86,7 +86,7 @@ export class Delegation {
 
   async briefOptions(): Promise<void> {
     const uri = vscode.window.activeTextEditor?.document.uri.toString();
-    const options = uri && (await choose(this.server));
+    const options = uri && (await choose(this.server, {}));
     if (!uri || !options) return;
     this.options.set(uri, options);
     this.changes.fire();
@@ -133,7 +133,7 @@ export class Delegation {
     const earlier = item.job && (await this.jobs.get(item.job.id)).brief;
     const begun = template ?? earlier ?? (item.act === "write" ? typed : undefined);
     if (begun !== undefined) return this.write(folder, begun + about, options);
-    const chosen = item.act === "options" ? await choose(this.server) : options;
+    const chosen = item.act === "options" ? await choose(this.server, { repository: folder.uri.toString() }) : options;
     if (chosen === undefined || typed === "") return;
     const brief = typed + about;
     await this.start("pactify/job/delegate", { brief, repository: folder.uri.toString(), ...chosen });

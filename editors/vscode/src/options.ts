@@ -28,9 +28,9 @@ export function described({ harness, access, withUserConfig, inPlace, base, veri
   return parts.length === 0 ? "as configured" : parts.join(" · ");
 }
 
-export async function choose(server: Server, of?: JobSummary): Promise<Options | undefined> {
-  const { harnesses } = await server.request("pactify/job/harnesses", {});
-  const isFirst = ({ name, default: isDefault }: HarnessView): boolean => (of ? name === of.harness : isDefault);
+export async function choose(server: Server, { repository, ...of }: Partial<JobSummary>): Promise<Options | undefined> {
+  const { harnesses } = await server.request("pactify/job/harnesses", repository ? { repository } : {});
+  const isFirst = ({ name, default: isDefault }: HarnessView): boolean => (of.id ? name === of.harness : isDefault);
   const ordered = [...harnesses.filter(isFirst), ...harnesses.filter((one) => !isFirst(one))];
   const given: Options[] = [];
   for (;;) {
@@ -43,12 +43,12 @@ export async function choose(server: Server, of?: JobSummary): Promise<Options |
       [true, "What may it do?", ACCESS.filter(({ choice: { access } }) => access && does?.access.includes(access))],
       [access !== undefined && (does?.userConfig.includes(access) ?? false), "With whose configuration of it?", WHOSE],
       [!inPlace, "What does its tree start as?", BASES],
-      [access !== "readOnly", "What does its result have to pass?", checks(of)],
+      [access !== "readOnly", "What does its result have to pass?", checks(of.id !== undefined)],
     ];
     const steps = questions.filter(([isAsked]) => isAsked);
     const [, placeholder, items] = steps[given.length] ?? [];
     if (placeholder === undefined || items === undefined) return chosen;
-    const at = { title: of ? `Retry “${of.title}”` : "Delegate", step: given.length + 1, totalSteps: steps.length };
+    const at = { title: of.id ? `Retry “${of.title}”` : "Delegate", step: given.length + 1, totalSteps: steps.length };
     const answer = await pick({ ...at, placeholder, items: () => items });
     if (answer === undefined) return undefined;
     const choice = answer === "back" || answer.item.label !== OWN ? answer : await command();
@@ -81,8 +81,8 @@ const WHOSE: Item[] = [
   { label: "What Pactify's Configuration Says", choice: { withUserConfig: false } },
   { label: "Your Own, Too", detail: "As far as its access lets it.", choice: { withUserConfig: true } },
 ];
-const checks = (of?: JobSummary): Item[] => [
-  { label: of ? "What You Named Before, or What Is Configured" : "What Is Configured", choice: {} },
+const checks = (again: boolean): Item[] => [
+  { label: again ? "What You Named Before, or What Is Configured" : "What Is Configured", choice: {} },
   { label: "Nothing", choice: { verify: [] } },
   { label: OWN, detail: "The job fails unless it ends well in the result's tree.", choice: {} },
 ];

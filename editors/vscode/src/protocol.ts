@@ -311,8 +311,8 @@ export interface DoctorParams {
   /** Whether each harness in use is asked to write, in a job of each access mode: that costs tokens. */
   probe?: boolean;
   /**
-   * A folder of the repository that harnesses would work in: what lies in there is none of them. Without it, where a
-   * client has folders open, the one that jobs would start in.
+   * A folder of the repository that jobs would start in: no program in there is found. Without it, the one that a
+   * client has open, if it is the only one.
    */
   repository?: string;
 }
@@ -579,6 +579,15 @@ export interface HarnessView {
   loggedIn?: boolean;
   /** Why it cannot be used, and what to do. */
   failure?: Failure;
+}
+
+/** Argument of `pactify.harnesses`. */
+export interface HarnessesParams {
+  /**
+   * A folder of the repository that jobs would start in: no program in there is found. Without it, the one that a
+   * client has open, if it is the only one.
+   */
+  repository?: string;
 }
 
 /**
@@ -1241,7 +1250,7 @@ export interface Requests {
   "pactify/job/openWorktree": { params: JobParams; result: Worktree };
   "pactify/job/export": { params: ExportParams; result: Exported };
   "pactify/job/approve": { params: ApproveParams; result: Approved };
-  "pactify/job/harnesses": { params: Empty; result: HarnessList };
+  "pactify/job/harnesses": { params: HarnessesParams; result: HarnessList };
   "pactify/job/doctor": { params: DoctorParams; result: Findings };
   "pactify/job/debugReport": { params: Empty; result: DebugReport };
 }

@@ -1,12 +1,13 @@
 //! Finding harnesses on this machine: which program, which version, whether anybody is logged in. What runs a program
 //! that is a script is found by [`interpreter`].
 //!
-//! Where is searched is [`search`]'s to decide. The program is resolved once, when a job is created, to an absolute
-//! path that later steps repeat; a repository never chooses it. Probes run with the harness's own filtered environment
-//! and are bounded.
+//! Where is searched is [`search`]'s to decide; what a version manager puts in a program's place is [`shims`]'s to see
+//! through. The program is resolved once, when a job is created, to an absolute path that later steps repeat; a
+//! repository never chooses it. Probes run with the harness's own filtered environment and are bounded.
 
 mod interpreter;
 mod search;
+mod shims;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use crate::process::run::Overflow;
 use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits};
 use crate::tree::Trash;
 
-use search::Apart;
+use search::{Absent, Apart};
 pub use search::{Found, find};
 
 /// How long a harness may take to name its version or its login.
@@ -55,22 +56,10 @@ impl Program {
 /// The program of `harness` in these surroundings: the person's choice, or the first one on the search path; the native
 /// program where what was found is a launcher.
 fn resolve(env: &Env, harness: &dyn Harness, settings: &HarnessSettings, apart: &Apart) -> Result<Program, Failure> {
-    let found = match settings.chosen() {
-        Some((key, chosen)) => apart.find_executable(env, chosen.as_ref()).map_err(|error| {
-            Failure::new(
-                FailureCode::HarnessNotFound,
-                format!("[harnesses.{}] {key}: {error}", harness.name()),
-                format!("install the program, or correct `{key}` in the configuration file"),
-            )
-        })?,
-        None => harness
-            .about()
-            .executables
-            .iter()
-            .find_map(|name| apart.find_executable(env, name.as_ref()).ok())
-            .ok_or_else(|| not_found(env, harness))?,
+    let resolved = match settings.chosen() {
+        Some((key, chosen)) => apart.find_program(env, chosen).map_err(|absent| refused(harness, key, absent))?,
+        None => first_of(env, harness, apart)?,
     };
-    let resolved = found.as_path().canonicalize().ok().and_then(|path| AbsPath::new(path).ok()).unwrap_or(found);
     let is_native = |path: &AbsPath| path.as_path().is_file() && (apart.is_free(path) || !apart.is_free(&resolved));
     let native = harness.native_candidates(&resolved).into_iter().find(is_native);
     let executable = native.unwrap_or(resolved);
@@ -79,6 +68,39 @@ fn resolve(env: &Env, harness: &dyn Harness, settings: &HarnessSettings, apart: 
         None => None,
     };
     Ok(Program { executable, interpreter })
+}
+
+/// The first of its programs that is there.
+fn first_of(env: &Env, harness: &dyn Harness, apart: &Apart) -> Result<AbsPath, Failure> {
+    let mut shim = None;
+    for name in harness.about().executables {
+        match apart.find_program(env, name.as_ref()) {
+            Ok(program) => return Ok(program),
+            Err(absent @ Absent::Shim(_)) => shim = shim.or(Some(absent)),
+            Err(Absent::Nowhere(_)) => {}
+        }
+    }
+    Err(shim.map_or_else(|| not_found(env, harness), |absent| refused(harness, "executable", absent)))
+}
+
+/// Why the program that stands, or would stand, under this key is none.
+fn refused(harness: &dyn Harness, key: &str, absent: Absent) -> Failure {
+    let harness = harness.name();
+    match absent {
+        Absent::Nowhere(error) => Failure::new(
+            FailureCode::HarnessNotFound,
+            format!("[harnesses.{harness}] {key}: {error}"),
+            format!("install the program, or correct `{key}` in the configuration file"),
+        ),
+        Absent::Shim(shim) => {
+            let next = format!(
+                "see what `{}` says in your home folder, or name the program: `{key} = \"/path/of/it\"` below \
+                 [harnesses.{harness}] in the configuration file",
+                shim.question()
+            );
+            Failure::new(FailureCode::HarnessIncompatible, format!("{harness} does not start: {shim}"), next)
+        }
+    }
 }
 
 /// The version that `program` reports; `None` when it says something else.

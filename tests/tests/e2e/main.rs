@@ -25,6 +25,7 @@ mod opencode2;
 mod outside;
 mod own;
 mod permissions;
+mod programs;
 mod retries;
 mod secrets;
 mod setup;

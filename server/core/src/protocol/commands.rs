@@ -34,7 +34,7 @@ pub const ALL: &[Command] = &[
     command("pactify.openWorktree", "pactify/job/openWorktree", "JobParams", &["Worktree"]),
     command("pactify.export", "pactify/job/export", "ExportParams", &["Exported"]),
     command("pactify.approve", "pactify/job/approve", "ApproveParams", &["Approved"]),
-    command("pactify.harnesses", "pactify/job/harnesses", "Empty", &["HarnessList"]),
+    command("pactify.harnesses", "pactify/job/harnesses", "HarnessesParams", &["HarnessList"]),
     command("pactify.doctor", "pactify/job/doctor", "DoctorParams", &["Findings"]),
     command("pactify.debugReport", "pactify/job/debugReport", "Empty", &["DebugReport"]),
 ];

@@ -5,6 +5,14 @@ use crate::Failure;
 use crate::job::access::Access;
 
 wire! {
+    /// Argument of `pactify.harnesses`.
+    pub struct HarnessesParams {
+        /// A folder of the repository that jobs would start in: no program in there is found. Without it, the one that
+        /// a client has open, if it is the only one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub repository: Option<String>,
+    }
+
     /// Result of `pactify.harnesses`.
     pub struct HarnessList {
         /// Every harness of this build.
@@ -46,8 +54,8 @@ wire! {
         /// Whether each harness in use is asked to write, in a job of each access mode: that costs tokens.
         #[serde(default)]
         pub probe: bool,
-        /// A folder of the repository that harnesses would work in: what lies in there is none of them. Without it, where a
-        /// client has folders open, the one that jobs would start in.
+        /// A folder of the repository that jobs would start in: no program in there is found. Without it, the one that
+        /// a client has open, if it is the only one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub repository: Option<String>,
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use pactify_core::harness::{Harness, HarnessSettings, Interpreter};
 use pactify_core::{AbsPath, Failure, FailureCode, display};
 
-use super::{Apart, Asked, Program, probe, root};
+use super::{Apart, Asked, Program, probe, root, shims};
 use crate::env::Env;
 
 /// Where version managers keep Node.js, below the person's home; `*` is one version.
@@ -39,6 +39,14 @@ pub(super) fn find(
     };
     let mut seen = Vec::new();
     for candidate in candidates.into_iter().take(ASKED) {
+        // In a job's tree, and in a home of the job's own, a shim would run another one, or none.
+        let candidate = match shims::behind(env, apart, &candidate) {
+            Ok(behind) => behind.unwrap_or(candidate),
+            Err(unanswered) => {
+                seen.push(unanswered.to_string());
+                continue;
+            }
+        };
         match version(env, harness, settings, &candidate) {
             Some(version) if wanted.accepts(&version) => return Ok(candidate),
             version => seen.push(told(&candidate, version.as_deref())),
@@ -193,6 +201,32 @@ mod tests {
         assert_eq!(machine.find(global, None).unwrap(), own);
         let local = machine.node("q/node_modules/.bin", "v23.0.0");
         assert_eq!(machine.find("q/node_modules/@moonshot-ai/kimi-code/dist/main.mjs", None).unwrap(), local);
+    }
+
+    #[test]
+    fn a_shim_is_seen_through_and_one_without_an_answer_is_passed_over() {
+        use std::os::unix::fs::symlink;
+
+        let machine = machine();
+        let real = machine.node("home/.volta/tools/image/node/24.1.0/bin", "v24.1.0");
+        let volta = machine.root.as_path().join("usr/bin/volta");
+        fs::create_dir_all(volta.parent().unwrap()).unwrap();
+        // By its own name it would run as well, and in a job's tree what the tree says.
+        fs::write(volta.with_file_name("volta-shim"), "#!/bin/sh\necho v23.0.0\n").unwrap();
+        fs::write(&volta, format!("#!/bin/sh\ntest \"$1 $2\" = 'which node' && echo {real}\n")).unwrap();
+        for program in ["volta", "volta-shim"] {
+            fs::set_permissions(volta.with_file_name(program), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let shim = machine.root.join("usr").join("bin").join("node");
+        symlink("volta-shim", shim.as_path()).unwrap();
+        assert_eq!(machine.find("main.mjs", None).unwrap(), real);
+        assert_eq!(machine.find("main.mjs", Some(&shim)).unwrap(), real, "also where it is chosen");
+
+        fs::write(&volta, "#!/bin/sh\necho Volta error: no Node.js >&2\nexit 1\n").unwrap();
+        let refused = machine.find("main.mjs", Some(&shim)).unwrap_err();
+        assert!(refused.message.contains(&format!("{shim} is a shim of volta")), "{refused:?}");
+        // Version managers keep theirs in places that are known.
+        assert_eq!(machine.find("main.mjs", None).unwrap(), real);
     }
 
     #[test]

@@ -16,14 +16,15 @@ use pactify_core::harness::{Harness, HarnessSettings};
 use pactify_core::job::RepositoryRecord;
 use pactify_core::{AbsPath, Failure, FailureCode};
 
+use super::shims::{self, Unanswered};
 use super::{Program, resolve};
 use crate::causes::with_causes;
 use crate::env::{Env, EnvError};
 use crate::process::run::Overflow;
 use crate::process::{EnvPolicy, Invocation, Limits};
 
-/// How long the login shell may take: what people put into their start-up files takes seconds at worst.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the login shell may take, or a version manager: what people put into start-up files takes seconds at worst.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// How much of its words is looked at, in bytes.
 const WORDS: usize = 256 * 1024;
 
@@ -89,6 +90,17 @@ fn is_named_whole(settings: &HarnessSettings) -> bool {
     settings.chosen().is_some_and(|(_, program)| Path::new(program).is_absolute())
 }
 
+/// Why a program is not there.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Absent {
+    /// Nothing is.
+    #[error(transparent)]
+    Nowhere(#[from] EnvError),
+    /// Something that only stands for it is.
+    #[error(transparent)]
+    Shim(#[from] Unanswered),
+}
+
 /// Where nothing is searched, links resolved: whose files others write.
 pub(super) struct Apart(Vec<AbsPath>);
 
@@ -105,15 +117,32 @@ impl Apart {
     }
 
     /// Finds a program by its bare name, the first one that is nobody else's; one that is named by its place is the
-    /// person's choice.
-    pub(super) fn find_executable(&self, env: &Env, name: &OsStr) -> Result<AbsPath, EnvError> {
+    /// person's choice. Links are resolved, and what a version manager puts in a program's place is seen through.
+    pub(super) fn find_program(&self, env: &Env, name: &OsStr) -> Result<AbsPath, Absent> {
+        let program = |found: AbsPath| -> Result<AbsPath, Absent> {
+            Ok(shims::behind(env, self, &found)?.unwrap_or_else(|| real(&found)))
+        };
         if Path::new(name).is_absolute() {
-            return env.find_executable(name);
+            return program(env.find_executable(name)?);
         }
-        let searched = env.search_path();
-        let mut found = searched.into_iter().map(|directory| env.searching(&[directory]).find_executable(name));
-        let own = found.find(|found| found.as_ref().is_ok_and(|found| self.is_free(found)));
-        own.unwrap_or_else(|| env.searching(&[]).find_executable(name))
+        let mut first = None;
+        for found in self.search(env, name) {
+            match program(found) {
+                Ok(program) => return Ok(program),
+                // As mise and volta do themselves: what it does not know may be further along.
+                Err(refused) => first = first.or(Some(refused)),
+            }
+        }
+        match first {
+            Some(refused) => Err(refused),
+            None => Ok(env.searching(&[]).find_executable(name)?),
+        }
+    }
+
+    /// The programs of this bare name that are nobody else's, in the order of the search path.
+    pub(super) fn search<'a>(&'a self, env: &'a Env, name: &'a OsStr) -> impl Iterator<Item = AbsPath> + 'a {
+        let found = env.search_path().into_iter().map(move |folder| env.searching(&[folder]).find_executable(name));
+        found.flatten().filter(|found| self.is_free(found))
     }
 
     /// Whether neither the program, nor any link on the way to it, lies where others write.
@@ -138,12 +167,13 @@ impl Apart {
         directories.into_iter().filter(is_free).collect()
     }
 
-    fn holds(&self, path: &Path) -> bool {
+    pub(super) fn holds(&self, path: &Path) -> bool {
         self.0.iter().any(|apart| path.starts_with(apart.as_path()))
     }
 }
 
-fn real(path: &AbsPath) -> AbsPath {
+/// With links resolved, as far as there is anything.
+pub(super) fn real(path: &AbsPath) -> AbsPath {
     path.as_path().canonicalize().ok().and_then(|path| AbsPath::new(path).ok()).unwrap_or_else(|| path.clone())
 }
 

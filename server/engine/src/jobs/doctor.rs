@@ -19,7 +19,7 @@ use pactify_core::doctor::{self, Usage, failed, ok, warning};
 use pactify_core::harness::{Harness, HarnessName, HarnessSettings, UserConfig, registry};
 use pactify_core::job::RepositoryRecord;
 use pactify_core::job::access::Access;
-use pactify_core::protocol::{DebugReport, DoctorParams, Finding, Findings, HarnessList, HarnessView};
+use pactify_core::protocol::{DebugReport, DoctorParams, Finding, Findings, HarnessList, HarnessView, HarnessesParams};
 use pactify_core::redact::Redactor;
 use pactify_core::{Failure, display};
 
@@ -61,9 +61,9 @@ fn default_of(settings: &Settings, looked: &[Looked]) -> (HarnessName, Result<()
 
 impl Jobs {
     /// The harnesses of this build and what is installed.
-    pub fn harnesses(&self) -> Result<HarnessList, Failure> {
+    pub fn harnesses(&self, params: &HarnessesParams) -> Result<HarnessList, Failure> {
         let settings = config::load(self.env())?;
-        let looked = self.look_at_all(&settings, None);
+        let looked = self.look_at_all(&settings, self.around(params.repository.as_deref()).as_ref());
         let (default, _) = default_of(&settings, &looked);
         let views =
             looked.into_iter().map(|(harness, _, view)| HarnessView { default: harness.name() == default, ..view });

@@ -145,6 +145,14 @@ impl EnvPolicy {
         Self::Only(GIT_ALLOWED.to_vec())
     }
 
+    /// The policy for version managers: what git gets, and what says where files are; `homes` are its own.
+    #[must_use]
+    pub fn version_manager(homes: &[&'static str]) -> Self {
+        let files = ["XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"];
+        let places = files.iter().chain(homes).map(|name| Name(name));
+        Self::Only(GIT_ALLOWED.iter().copied().chain(places).collect())
+    }
+
     /// The part of `inherited` that passes.
     #[must_use]
     pub fn filter(&self, inherited: &Variables) -> ChildEnv {

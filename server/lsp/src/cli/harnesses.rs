@@ -1,10 +1,10 @@
 //! `pactify sub harnesses`: which agent CLIs there are.
 
 use pactify_core::job::access::Access;
-use pactify_core::protocol::HarnessView;
+use pactify_core::protocol::{HarnessView, HarnessesParams};
 
 use super::output::{BAD, FAINT, GOOD, PLAIN, STRONG};
-use super::{DONE, Ended, Terminal};
+use super::{DONE, Ended, Terminal, place};
 
 /// List the agent CLIs that pactify can use, and what is installed
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
-        let list = terminal.jobs.harnesses()?;
+        let list = terminal.jobs.harnesses(&HarnessesParams { repository: place::repository(None).ok() })?;
         if self.json {
             terminal.output.json(&list);
         } else {

@@ -60,7 +60,7 @@ fn schemas() -> Map<String, Value> {
     let taken = definitions!(SchemaSettings::draft2020_12().for_deserialize(),
         AnswerParams ApproveParams DelegateParams StatusParams EventsParams PreviewParams ContentParams ApplyParams UndoParams
         RestoreParams JobParams RetryParams ResumeParams
-        ExportParams DoctorParams ClientOptions);
+        ExportParams HarnessesParams DoctorParams ClientOptions);
     let mut all = taken;
     all.extend(sent);
     all
