@@ -1,8 +1,9 @@
 //! What a job changed: base tree against captured result, as data.
 //!
-//! A [`ChangeSet`] lists every difference, and beside it what a capture saw but will never write ([`Note`]). [`hunk`] finds
-//! changed lines, [`word`] changed words in them, [`group`] names the parts that can be taken, [`sensitive`] sorts paths
-//! into tiers, [`plan`] decides what an apply would do. Reading trees and writing files is the engine's work.
+//! A [`ChangeSet`] lists every difference, and beside it what a capture saw but will never write ([`Note`]). [`hunk`]
+//! finds changed lines, [`word`] changed words in them, [`group`] names the parts that can be taken, [`sensitive`]
+//! sorts paths into tiers, [`plan`] decides what an apply would do. Reading trees and writing files is the engine's
+//! work.
 
 pub mod group;
 pub mod hunk;

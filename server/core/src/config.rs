@@ -87,8 +87,8 @@ pub struct RawLimits {
     pub answer_seconds: Option<u64>,
     /// Jobs that run at once; others queue. The number of cores when absent.
     pub running_jobs: Option<u32>,
-    /// Tokens that a job may use over all its attempts, sent and received together, where its harness says: no limit when
-    /// absent.
+    /// Tokens that a job may use over all its attempts, sent and received together, where its harness says: no limit
+    /// when absent.
     pub max_tokens: Option<u64>,
     /// US dollars that a job may cost over all its attempts, where its harness says: no limit when absent.
     pub max_cost: Option<f64>,

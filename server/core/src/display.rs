@@ -80,9 +80,9 @@ fn deceives(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The script in the command line of a shell that runs one (`/bin/bash -lc 'ls'`), as harnesses record their commands; any
-/// other line as it is. For people only: the record keeps the line. Its quotes are taken off as codex put them on, by the
-/// same library; those of a line that was cut stay inside it.
+/// The script in the command line of a shell that runs one (`/bin/bash -lc 'ls'`), as harnesses record their commands;
+/// any other line as it is. For people only: the record keeps the line. Its quotes are taken off as codex put them on,
+/// by the same library; those of a line that was cut stay inside it.
 pub fn script(line: &str) -> Cow<'_, str> {
     let program = ["/usr/bin/", "/bin/"].iter().find_map(|folder| line.strip_prefix(folder)).unwrap_or(line);
     let arguments = ["bash ", "zsh ", "sh "].iter().find_map(|shell| program.strip_prefix(shell));

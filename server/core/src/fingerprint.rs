@@ -1,9 +1,10 @@
 //! What steers git in a person's git directories: looked at before a job runs and after it, and told apart.
 //!
-//! A linked worktree shares configuration, hooks, refs and stash with the person's checkout, and even a private one does
-//! not keep a process from writing there by path (threats T-06, T-10). So the engine takes a [`SharedState`] of the git
-//! directory that all checkouts share, and [`differences`] says how two of them differ. [`weigh`] says what a difference
-//! means for the person. Nobody is accused: a person, another job or a fetch may have been at work meanwhile.
+//! A linked worktree shares configuration, hooks, refs and stash with the person's checkout, and even a private one
+//! does not keep a process from writing there by path (threats T-06, T-10). So the engine takes a [`SharedState`] of
+//! the git directory that all checkouts share, and [`differences`] says how two of them differ. [`weigh`] says what a
+//! difference means for the person. Nobody is accused: a person, another job or a fetch may have been at work
+//! meanwhile.
 //!
 //! Not in here: objects, logs (but the stash's), indexes, `FETCH_HEAD` and the like, which every git command rewrites,
 //! and what pactify has there itself ([`is_ours`]). How files are read and put back is the engine's.

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 pub struct JobId(String);
 
 impl JobId {
-    /// The id of a job created at `at`; `random` (its lower 20 bits) needs to differ between jobs of one millisecond only.
+    /// The id of a job created at `at`; `random` (its lower 20 bits) needs to differ between jobs of one millisecond
+    /// only.
     pub fn compose(at: Timestamp, random: u32) -> Self {
         // In the order of their codes, so that milliseconds sort as well.
         const ALPHABET: &[u8; 32] = b"234567abcdefghijklmnopqrstuvwxyz";

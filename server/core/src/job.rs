@@ -46,8 +46,8 @@ pub struct JobSpec {
     /// What runs the executable, where that is a script: resolved at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interpreter: Option<AbsPath>,
-    /// The search path under which it was found, and under which the job works, where that is not the one of the process
-    /// that started the job: the person's login shell knew more.
+    /// The search path under which it was found, and under which the job works, where that is not the one of the
+    /// process that started the job: the person's login shell knew more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search_path: Option<String>,
     /// The person's settings for this harness, as they were then.

@@ -1,10 +1,10 @@
 //! What may go to make room, and what stays: a decision about all jobs at once.
 //!
-//! In two steps. First the *trees* of jobs about which nothing is left to decide: with the tree go its git directory and
-//! the harness's private home, and with them the way to resume; journal, result, and what an undo needs stay. Then, only
-//! when it is asked for, the whole *records* of such jobs. What nobody has decided about keeps its tree unless it is named or
-//! asked for, and its record always: that is given up by discarding it, and by nothing else. Work that is in the tree and
-//! nowhere else is such a thing, whatever became of the result. Carrying it out is the engine's work.
+//! In two steps. First the *trees* of jobs about which nothing is left to decide: with the tree go its git directory
+//! and the harness's private home, and with them the way to resume; journal, result, and what an undo needs stay. Then,
+//! only when it is asked for, the whole *records* of such jobs. What nobody has decided about keeps its tree unless it
+//! is named or asked for, and its record always: that is given up by discarding it, and by nothing else. Work that is
+//! in the tree and nowhere else is such a thing, whatever became of the result. Carrying it out is the engine's work.
 
 use std::collections::BTreeSet;
 

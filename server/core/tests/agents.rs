@@ -1,6 +1,6 @@
 //! kimi and opencode, from outside: what they plan, who is logged in with them, which model a session has. How they are
-//! understood is the ACP driver's, and tested with it; what their records and logs are worth is tested beside the code that
-//! reads them.
+//! understood is the ACP driver's, and tested with it; what their records and logs are worth is tested beside the code
+//! that reads them.
 
 #![expect(clippy::unwrap_used, reason = "a test whose set-up fails has failed")]
 

@@ -60,8 +60,9 @@ fn known_shapes_go_wherever_they_stand() {
     }
 }
 
-/// What the redaction of a peer missed (its issue list: JSON `"token"`, keys of known services, a cloud's secret key, PEM,
-/// quoted passwords with blanks), each as it was found and as a harness's stream has it: inside JSON, and JSON in JSON.
+/// What the redaction of a peer missed (its issue list: JSON `"token"`, keys of known services, a cloud's secret key,
+/// PEM, quoted passwords with blanks), each as it was found and as a harness's stream has it: inside JSON, and JSON in
+/// JSON.
 #[test]
 fn what_others_missed_goes_in_every_nesting() {
     let pem = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\nQyNTUxOQAAACBaaaa==\n-----END OPENSSH PRIVATE KEY-----";

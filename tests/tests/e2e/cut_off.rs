@@ -1,9 +1,9 @@
 //! An apply whose process dies anywhere: while it writes down what is accepted, while it writes to the checkout, and
 //! before its record is in the journal. The next command finds all of it or nothing, and can take it back.
 //!
-//! The calls that write to the checkout are counted by the engine itself (its own tests kill there, before and after each).
-//! Here the whole program is killed, before each of its system calls that changes a disk, as strace counts them. (What
-//! opens a new file is not among them: that an empty one is there is what a kill before the next call leaves.)
+//! The calls that write to the checkout are counted by the engine itself (its own tests kill there, before and after
+//! each). Here the whole program is killed, before each of its system calls that changes a disk, as strace counts them.
+//! (What opens a new file is not among them: that an empty one is there is what a kill before the next call leaves.)
 
 use std::os::unix::process::ExitStatusExt as _;
 

@@ -1,9 +1,9 @@
 //! What an apply would do: a change set held against a checkout, as staged types.
 //!
-//! `ChangeSet → to_merge(checkout) → check(checkout, merges) → CheckedPlan`, which the engine's applier takes by value. A
-//! [`CheckedPlan`] has no public constructor: holding one proves that every chosen path was checked, and it carries the
-//! contents that it was checked against, so that a save which races the apply is found. One conflict anywhere means no
-//! plan. Each path is decided in [`verdict`]; texts are merged by whoever asks, because that needs contents.
+//! `ChangeSet → to_merge(checkout) → check(checkout, merges) → CheckedPlan`, which the engine's applier takes by value.
+//! A [`CheckedPlan`] has no public constructor: holding one proves that every chosen path was checked, and it carries
+//! the contents that it was checked against, so that a save which races the apply is found. One conflict anywhere means
+//! no plan. Each path is decided in [`verdict`]; texts are merged by whoever asks, because that needs contents.
 
 mod names;
 mod verdict;

@@ -1,9 +1,10 @@
 //! What git's index says, apart from what every `git status` rewrites in it: the `stat` data of files.
 //!
-//! The format is git's own (`gitformat-index`, versions 2 to 4). Whatever is not exactly that has no meaning here, and its
-//! reader goes by the bytes instead.
+//! The format is git's own (`gitformat-index`, versions 2 to 4). Whatever is not exactly that has no meaning here, and
+//! its reader goes by the bytes instead.
 
-/// Bytes of an entry that only tell when and where its file was looked at: two times, device, inode, owner, group, size.
+/// Bytes of an entry that only tell when and where its file was looked at: two times, device, inode, owner, group,
+/// size.
 const STAT: usize = 40;
 const MODE: std::ops::Range<usize> = 24..28;
 

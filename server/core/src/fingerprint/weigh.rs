@@ -145,8 +145,8 @@ fn of_file(name: &RepoPath) -> Weight {
             Weight::Notable
         }
         b"locked" => Weight::Ordinary,
-        // Attributes name filters; a whole configuration, or a file that one includes, can name anything; `commondir` and
-        // `gitdir` lead git elsewhere; old-fashioned remotes are addresses.
+        // Attributes name filters; a whole configuration, or a file that one includes, can name anything; `commondir`
+        // and `gitdir` lead git elsewhere; old-fashioned remotes are addresses.
         _ => Weight::Dangerous,
     }
 }

@@ -1,8 +1,9 @@
 //! Agents that speak the Agent Client Protocol (ACP, version 1), over their standard input and output.
 //!
 //! One driver for all of them ([`AcpDriver`]): a process, a session, a prompt. What an agent has of its own is its
-//! [`Dialect`]; kimi and opencode are dialects, and any other agent is [`Plain`]. The protocol's shapes are read loosely
-//! ([`wire`]); tests hold what is sent against the official schema (`docs/decisions/`, "Agents that speak ACP").
+//! [`Dialect`]; kimi and opencode are dialects, and any other agent is [`Plain`]. The protocol's shapes are read
+//! loosely ([`wire`]); tests hold what is sent against the official schema (`docs/decisions/`, "Agents that speak
+//! ACP").
 //!
 //! Read next: [`driver`] (the conversation), [`turn`] (what is told of the work), [`ask`] (what is asked).
 

@@ -1,9 +1,9 @@
 //! agy, the command line of Google Antigravity: experimental, built from public facts alone (versions 1.1.15 to 1.5.7).
 //!
-//! This file plans: arguments, files, links. [`settings`] makes its settings, [`guard`] the hooks that keep a read-only job
-//! from writing and the proof that they ran, [`driver`] understands the stream, [`verdict`] decides what a turn came to.
-//! agy is closed, updates itself, and its public descriptions contradict each other in places: where they do, both are
-//! served, and whatever cannot be shown to have worked fails the job.
+//! This file plans: arguments, files, links. [`settings`] makes its settings, [`guard`] the hooks that keep a read-only
+//! job from writing and the proof that they ran, [`driver`] understands the stream, [`verdict`] decides what a turn
+//! came to. agy is closed, updates itself, and its public descriptions contradict each other in places: where they do,
+//! both are served, and whatever cannot be shown to have worked fails the job.
 
 mod driver;
 mod guard;
@@ -160,8 +160,8 @@ fn persons_home(request: &Request<'_>, access: Access) -> Result<Home, Failure> 
     Ok(Home { gemini: None, files: Vec::new(), link: None })
 }
 
-/// The prompt is no argument: it comes as a line of the stream. `--disable-slash-commands` excludes plan mode; there the
-/// driver sees to it that no task is taken for a command.
+/// The prompt is no argument: it comes as a line of the stream. `--disable-slash-commands` excludes plan mode; there
+/// the driver sees to it that no task is taken for a command.
 fn arguments(
     request: &Request<'_>,
     tree: &str,

@@ -1,9 +1,9 @@
 //! Any agent program that takes a brief and prints an answer: arguments in, text or lines of JSON out, an exit code.
 //!
 //! This file plans; [`driver`] understands the output, [`event`] reads lines of JSON of the common shapes. Nothing is
-//! known of such a program but what the person wrote, so little is promised: it is complete when it exits with 0 and says
-//! nothing to the contrary, a read-only job needs an answer and an unchanged tree, and there is no read-only mode unless
-//! the person says by which arguments the program is told (`docs/decisions`, "Programs of the person's own").
+//! known of such a program but what the person wrote, so little is promised: it is complete when it exits with 0 and
+//! says nothing to the contrary, a read-only job needs an answer and an unchanged tree, and there is no read-only mode
+//! unless the person says by which arguments the program is told (`docs/decisions`, "Programs of the person's own").
 
 mod driver;
 mod event;

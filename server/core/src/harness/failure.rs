@@ -1,9 +1,9 @@
-//! What an agent's words about its provider mean, and how a process ended: one stable code, the agent's own sentence, one
-//! next step.
+//! What an agent's words about its provider mean, and how a process ended: one stable code, the agent's own sentence,
+//! one next step.
 //!
 //! Tables of [`Rule`]s, first match wins. What providers and the libraries that speak to them say to everybody is here
-//! ([`PROVIDER`], [`MALFORMED`]); the sentences of one program are its own rows, before or after these. An unknown sentence
-//! still becomes a failure, with a general code.
+//! ([`PROVIDER`], [`MALFORMED`]); the sentences of one program are its own rows, before or after these. An unknown
+//! sentence still becomes a failure, with a general code.
 
 use crate::job::event::ExitRecord;
 use crate::{Failure, FailureCode};
@@ -196,8 +196,8 @@ pub(crate) fn session_replaced(agent: &str) -> Failure {
     Failure::new(C::WrongState, message, ANEW)
 }
 
-/// It called its turn complete after `what` was not let happen, and nothing after that made up for it: its closing words
-/// cannot be believed.
+/// It called its turn complete after `what` was not let happen, and nothing after that made up for it: its closing
+/// words cannot be believed.
 pub(crate) fn refused(agent: &str, what: &str) -> Failure {
     Failure::new(
         C::HarnessFailed,

@@ -1,5 +1,5 @@
-//! Files that a driver is concerned with and never touches itself: those of the job's tree that a harness wants through us,
-//! and the harness's own records in the job's home.
+//! Files that a driver is concerned with and never touches itself: those of the job's tree that a harness wants through
+//! us, and the harness's own records in the job's home.
 
 use std::fmt;
 

@@ -1,10 +1,10 @@
 //! Logins of a person, as a harness uses them: linked into the job's home, never copied.
 //!
 //! What a harness does to a login when it refreshes it differs, and was measured for each: a file written in place
-//! (opencode), a file replaced by rename beside itself (codex), a link replaced by a private file (kimi, if its file were
-//! linked), a directory whose files are replaced (kimi). [`PlannedLink`] says which. [`judge`] tells a login from what is
-//! left of one, [`is_of_account`] one account from another. [`settle`] decides what becomes of one after a job. Linking,
-//! looking and writing back are the engine's work.
+//! (opencode), a file replaced by rename beside itself (codex), a link replaced by a private file (kimi, if its file
+//! were linked), a directory whose files are replaced (kimi). [`PlannedLink`] says which. [`judge`] tells a login from
+//! what is left of one, [`is_of_account`] one account from another. [`settle`] decides what becomes of one after a job.
+//! Linking, looking and writing back are the engine's work.
 
 pub mod settle;
 
@@ -51,7 +51,8 @@ pub struct LoginPlace {
 pub struct SeenLogins<'a> {
     /// What each login file that is there is worth.
     pub worth: &'a [LoginWorth],
-    /// The person's own configuration of the harness ([`super::Harness::person_files`]), as far as any job takes from it.
+    /// The person's own configuration of the harness ([`super::Harness::person_files`]), as far as any job takes from
+    /// it.
     pub person_files: &'a [super::PersonFile],
     /// The person's settings in pactify's configuration.
     pub settings: &'a super::HarnessSettings,
@@ -60,7 +61,8 @@ pub struct SeenLogins<'a> {
 }
 
 impl SeenLogins<'_> {
-    /// Whether anybody may be logged in with one of the files. One that is not understood counts: it may be of a newer kind.
+    /// Whether anybody may be logged in with one of the files. One that is not understood counts: it may be of a newer
+    /// kind.
     pub fn has_login(&self) -> bool {
         self.worth.iter().any(|worth| *worth != LoginWorth::Tombstone)
     }
@@ -79,8 +81,8 @@ pub fn step(name: &str, command: Option<&str>) -> String {
     }
 }
 
-/// The failure of a turn that came to nothing, of a harness that had no login: that is what a person can see to first. A
-/// failure that says what was wrong stays what it is.
+/// The failure of a turn that came to nothing, of a harness that had no login: that is what a person can see to first.
+/// A failure that says what was wrong stays what it is.
 pub fn for_want_of_login(failure: Failure, name: &str, command: Option<&str>) -> Failure {
     use FailureCode as C;
     match failure.code {
@@ -172,19 +174,19 @@ const SECRET_KEYS: &[&str] = &[
     "token",
 ];
 
-/// Keys whose texts say of what kind a login is: they stay in one that was emptied. (kimi: `scope`, `token_type`; codex:
-/// `auth_mode`, `last_refresh`; opencode: `type`.)
+/// Keys whose texts say of what kind a login is: they stay in one that was emptied. (kimi: `scope`, `token_type`;
+/// codex: `auth_mode`, `last_refresh`; opencode: `type`.)
 const PLAIN_KEYS: &[&str] = &["auth_mode", "last_refresh", "scope", "token_type", "type"];
 
 /// Shorter texts of a login that is not understood are no secrets.
 const SECRET_MIN: usize = 16;
 
-/// Keys at which logins name the account that they are of. (opencode 1.18, measured: `accountId` beside the tokens of an OAuth
-/// login. codex: `account_id` among its `tokens`, as its public source has it. kimi 2.1, measured: none.)
+/// Keys at which logins name the account that they are of. (opencode 1.18, measured: `accountId` beside the tokens of
+/// an OAuth login. codex: `account_id` among its `tokens`, as its public source has it. kimi 2.1, measured: none.)
 const ACCOUNT_KEYS: &[&str] = &["account_id", "accountid"];
 
-/// Whether a refreshed login is of every account that the login before it names. One that names another account there, or
-/// none any more, is not: a refresh changes tokens, not whose they are.
+/// Whether a refreshed login is of every account that the login before it names. One that names another account there,
+/// or none any more, is not: a refresh changes tokens, not whose they are.
 pub fn is_of_account(refreshed: &[u8], before: &[u8]) -> bool {
     let parse = |contents: &[u8]| serde_json::from_slice::<Value>(contents).ok();
     match (parse(before), parse(refreshed)) {
@@ -204,8 +206,8 @@ fn is_of(refreshed: &Value, before: &Value) -> bool {
     })
 }
 
-/// Judges a login file in JSON: good if anything in it looks like a token, whatever else is there; a tombstone only if no
-/// text is left in it that may be one under a name that nobody knows yet.
+/// Judges a login file in JSON: good if anything in it looks like a token, whatever else is there; a tombstone only if
+/// no text is left in it that may be one under a name that nobody knows yet.
 pub fn judge(contents: &[u8]) -> LoginWorth {
     if contents.iter().all(u8::is_ascii_whitespace) {
         return LoginWorth::Tombstone;

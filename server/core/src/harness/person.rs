@@ -1,8 +1,8 @@
 //! The person's own configuration of a harness, and what a job takes of it.
 //!
-//! pactify generates the configuration of a job. With `withUserConfig` the person's own goes below it: rendered into the
-//! job's home, without what its access mode rests on, so that what a mode promises holds whatever the person's files say.
-//! The files are the person's, and are only ever read.
+//! pactify generates the configuration of a job. With `withUserConfig` the person's own goes below it: rendered into
+//! the job's home, without what its access mode rests on, so that what a mode promises holds whatever the person's
+//! files say. The files are the person's, and are only ever read.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! What a person set for one harness.
 //!
-//! Checked when the configuration is read ([`crate::config`]); what the table means is the harness's own affair, and what
-//! may not stand in it [`bounds`] refuses.
+//! Checked when the configuration is read ([`crate::config`]); what the table means is the harness's own affair, and
+//! what may not stand in it [`bounds`] refuses.
 
 pub(crate) mod bounds;
 

@@ -5,8 +5,8 @@
 //! a job that may run commands, [`places`] says which to set, and to what.
 //!
 //! No row leads to anything that holds credentials. That is why these are none: `CARGO_HOME` (`credentials.toml`),
-//! `GRADLE_USER_HOME` (`gradle.properties`), `RYE_HOME` (`credentials`), `JULIA_DEPOT_PATH` (`servers/*/auth.toml`), and
-//! the homes of npm, pip, Maven and conda, whose settings hold tokens. A person who wants one has it in their
+//! `GRADLE_USER_HOME` (`gradle.properties`), `RYE_HOME` (`credentials`), `JULIA_DEPOT_PATH` (`servers/*/auth.toml`),
+//! and the homes of npm, pip, Maven and conda, whose settings hold tokens. A person who wants one has it in their
 //! environment, which passes.
 
 use crate::AbsPath;
@@ -35,8 +35,8 @@ const fn toolchain(variable: &'static str, place: Place) -> Toolchain {
 }
 
 const TOOLCHAINS: &[Toolchain] = &[
-    // `cargo` and `rustc` on PATH are rustup's, and look for the real ones here. Cargo's own home stays the job's: crates
-    // are fetched once more.
+    // `cargo` and `rustc` on PATH are rustup's, and look for the real ones here. Cargo's own home stays the job's:
+    // crates are fetched once more.
     toolchain("RUSTUP_HOME", Place::Home(".rustup")),
     // The shims of these on PATH look here for the version that a project wants.
     toolchain("PYENV_ROOT", Place::Home(".pyenv")),

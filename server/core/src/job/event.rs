@@ -427,8 +427,9 @@ pub struct TreeRecord {
     pub isolation: Isolation,
 }
 
-/// The person's checkout, as the place of a read-only job, named so that another directory cannot be taken for it. It is no
-/// [`TreeRecord`], and none can be made of it: what removes, captures or applies trees has nothing to take hold of.
+/// The person's checkout, as the place of a read-only job, named so that another directory cannot be taken for it. It
+/// is no [`TreeRecord`], and none can be made of it: what removes, captures or applies trees has nothing to take hold
+/// of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckoutRecord {

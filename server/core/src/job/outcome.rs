@@ -133,8 +133,8 @@ pub struct Observed {
     pub own_failure: Option<Failure>,
     /// What the driver says.
     pub verdict: Verdict,
-    /// How many changes the capture found; `None` when nothing was captured. Of a job that looked around in the checkout: 0
-    /// once that was compared.
+    /// How many changes the capture found; `None` when nothing was captured. Of a job that looked around in the
+    /// checkout: 0 once that was compared.
     pub changes: Option<u64>,
     /// What is not as it was in the checkout in which it looked around.
     pub violation: Option<Failure>,

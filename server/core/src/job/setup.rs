@@ -1,7 +1,7 @@
 //! The command that makes a fresh tree ready to be worked in, and who may say what it is.
 //!
-//! A person's configuration may name one for a repository: it is approved by being there. A repository may propose one in
-//! its [`FILE`]; it runs only after the person approved that exact text for that repository. Keeping approvals and
+//! A person's configuration may name one for a repository: it is approved by being there. A repository may propose one
+//! in its [`FILE`]; it runs only after the person approved that exact text for that repository. Keeping approvals and
 //! running the command is the engine's work.
 
 use serde::{Deserialize, Serialize};

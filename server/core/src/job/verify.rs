@@ -1,9 +1,9 @@
 //! The commands that say whether a result is good, and who may name them.
 //!
-//! A person's configuration names them for a repository, or the person does for one job: both are approved by that. A brief
-//! may propose some in its front matter ([`crate::brief`]), since it may have been written by anybody: they run only after
-//! the person approved exactly that text for that repository. What a repository looks like it could be verified with is
-//! suggested ([`suggestion`]), and never run. Running them is the engine's work.
+//! A person's configuration names them for a repository, or the person does for one job: both are approved by that. A
+//! brief may propose some in its front matter ([`crate::brief`]), since it may have been written by anybody: they run
+//! only after the person approved exactly that text for that repository. What a repository looks like it could be
+//! verified with is suggested ([`suggestion`]), and never run. Running them is the engine's work.
 
 use serde::{Deserialize, Serialize};
 

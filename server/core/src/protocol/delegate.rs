@@ -35,12 +35,12 @@ wire! {
         /// How the tree is separated from the checkout.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub isolation: Option<Isolation>,
-        /// Whether a read-only job looks around in the checkout itself: at ignored files, and at what is not committed. Anything
-        /// that changes there meanwhile fails it.
+        /// Whether a read-only job looks around in the checkout itself: at ignored files, and at what is not committed.
+        /// Anything that changes there meanwhile fails it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub in_place: Option<bool>,
-        /// The commands that the result of a write job has to pass, instead of those that the configuration and the brief
-        /// name; none when it is empty.
+        /// The commands that the result of a write job has to pass, instead of those that the configuration and the
+        /// brief name; none when it is empty.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub verify: Option<Vec<String>>,
         /// Who answers what the harness of a write job asks for; the configured default when absent.
@@ -70,9 +70,9 @@ wire! {
         pub notices: Vec<String>,
     }
 
-    /// Argument of `pactify.retry`: what is absent is as the job had it. What belongs to something that is another now is not
-    /// had again: a model to its harness, the person's own configuration to harness and access, a verification and who
-    /// answers to a job that writes.
+    /// Argument of `pactify.retry`: what is absent is as the job had it. What belongs to something that is another now
+    /// is not had again: a model to its harness, the person's own configuration to harness and access, a verification
+    /// and who answers to a job that writes.
     pub struct RetryParams {
         /// The job.
         pub job_id: String,
@@ -85,8 +85,8 @@ wire! {
         /// Whether it may change files.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub access: Option<Access>,
-        /// What the job's tree starts as, from what is there now; with one, a job that looked around in the checkout gets a
-        /// tree.
+        /// What the job's tree starts as, from what is there now; with one, a job that looked around in the checkout
+        /// gets a tree.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub base: Option<BaseKind>,
         /// The model to ask for.
@@ -98,8 +98,8 @@ wire! {
         /// As for `pactify.delegate`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub in_place: Option<bool>,
-        /// As for `pactify.delegate`; when absent, the commands that the person named for the older job, and where they named
-        /// none, what the configuration and the brief name now.
+        /// As for `pactify.delegate`; when absent, the commands that the person named for the older job, and where they
+        /// named none, what the configuration and the brief name now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub verify: Option<Vec<String>>,
         /// As for `pactify.delegate`.

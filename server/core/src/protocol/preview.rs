@@ -47,8 +47,8 @@ wire! {
         pub totals: Totals,
         /// The files of this page; sensitive ones come first.
         pub files: Vec<FileChange>,
-        /// What the capture saw and left out, one sentence each; before them, as long as it is so, that an apply was cut off
-        /// and the checkout may hold a part of it.
+        /// What the capture saw and left out, one sentence each; before them, as long as it is so, that an apply was
+        /// cut off and the checkout may hold a part of it.
         pub notes: Vec<String>,
         /// What changed outside the job's tree while it ran, whoever did it: worst first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -208,8 +208,8 @@ wire! {
         /// `confirmMerges` confirms it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub object: Option<String>,
-        /// With side `merged`: in how many places both sides changed the same lines. Then `text` marks them, and nothing
-        /// would be written.
+        /// With side `merged`: in how many places both sides changed the same lines. Then `text` marks them, and
+        /// nothing would be written.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub conflicts: Option<u32>,
     }

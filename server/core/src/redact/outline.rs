@@ -1,8 +1,9 @@
-//! A line of an agent's stream without its texts: what stays is what kind of event it is, of what, and how much was said.
+//! A line of an agent's stream without its texts: what stays is what kind of event it is, of what, and how much was
+//! said.
 //!
-//! An agent says its messages in pieces, and shows a command's output as it grows. A secret of which a line holds a half
-//! has no shape, and is not the value that is known: nothing finds it there, and who reads all the lines has the whole.
-//! So of such lines no text is kept at all, but the words by which the protocol itself steers.
+//! An agent says its messages in pieces, and shows a command's output as it grows. A secret of which a line holds a
+//! half has no shape, and is not the value that is known: nothing finds it there, and who reads all the lines has the
+//! whole. So of such lines no text is kept at all, but the words by which the protocol itself steers.
 
 use serde_json::{Map, Value};
 
@@ -36,8 +37,8 @@ const OPAQUE: &[&str] = &["args", "arguments", "input", "parameters", "rawInput"
 /// The longest word or name that is kept, in bytes: those that were measured have 70 at most.
 const WORD_MAX: usize = 100;
 
-/// `line` with the length of each text in its place. What is no JSON but looks like it was torn, and may hold a piece as
-/// well; anything else is no event, and stays.
+/// `line` with the length of each text in its place. What is no JSON but looks like it was torn, and may hold a piece
+/// as well; anything else is no event, and stays.
 pub fn outline(line: &str) -> String {
     match serde_json::from_str::<Value>(line) {
         Ok(value @ (Value::Object(_) | Value::Array(_))) => of(None, value).to_string(),

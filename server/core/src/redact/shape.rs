@@ -116,8 +116,8 @@ fn any(_: &str) -> bool {
     true
 }
 
-/// A value that is written out: no placeholder, no reference, and more than what stands where a secret stood. (A cookie's
-/// value goes to the end of its line, and may hold what another shape was taken out of.)
+/// A value that is written out: no placeholder, no reference, and more than what stands where a secret stood. (A
+/// cookie's value goes to the end of its line, and may hold what another shape was taken out of.)
 fn written(value: &str) -> bool {
     let reference = value.starts_with(['$', '<', '{', '(', '%']) || value.replace(REDACTED, "").is_empty();
     let code = ["environ", "process.env", "getenv", "env!(", "secrets."].iter().any(|call| value.contains(call));

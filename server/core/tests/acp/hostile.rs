@@ -177,8 +177,8 @@ fn an_agent_that_dies_says_why() {
 }
 
 proptest! {
-    /// Recorded messages in any order, any of them missing or repeated, each cut anywhere: never a success that was not said,
-    /// never more than one answer to a request.
+    /// Recorded messages in any order, any of them missing or repeated, each cut anywhere: never a success that was not
+    /// said, never more than one answer to a request.
     #[test]
     fn no_order_of_messages_makes_a_success_of_a_failure(
         order in prop::collection::vec((0usize..40, prop::option::of(0usize..400)), 0..80),

@@ -78,8 +78,8 @@ impl Asked {
         launch(&*self.harness, &self.request(), access)
     }
 
-    /// The steps of a run that prints these lines (`!` before those on standard error) and leaves this as evidence, and its
-    /// conclusion.
+    /// The steps of a run that prints these lines (`!` before those on standard error) and leaves this as evidence, and
+    /// its conclusion.
     pub(crate) fn run(&self, access: Access, lines: &str, left: &str, exit: ExitRecord) -> (Vec<Step>, Conclusion) {
         let mut driver = self.harness.driver(&self.request(), access);
         let mut steps = driver.on_start();

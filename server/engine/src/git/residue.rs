@@ -46,7 +46,8 @@ pub struct Residue {
     made: BTreeMap<RepoPath, Fingerprint>,
     /// What it renamed of the result, by the name that it has now.
     renamed: BTreeMap<RepoPath, Renamed>,
-    /// What it changed or removed of the result, and files of the result that have another name beside what took theirs.
+    /// What it changed or removed of the result, and files of the result that have another name beside what took
+    /// theirs.
     changed: Vec<RepoPath>,
 }
 

@@ -1,5 +1,5 @@
-//! How much of what a harness says and does is recorded: all of it up to [`MAX`], and from then on what it is doing, in a
-//! few words, every few seconds, so that a person still sees it move. What decides anything is always recorded.
+//! How much of what a harness says and does is recorded: all of it up to [`MAX`], and from then on what it is doing, in
+//! a few words, every few seconds, so that a person still sees it move. What decides anything is always recorded.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -29,8 +29,8 @@ pub(super) struct Chatter {
 }
 
 impl Chatter {
-    /// What of an event goes into a journal that is `length` bytes long, in order and without any secret that the harness
-    /// may have repeated.
+    /// What of an event goes into a journal that is `length` bytes long, in order and without any secret that the
+    /// harness may have repeated.
     pub(super) fn admit(&mut self, known: Known, length: u64, now: Moment, redactor: &Redactor) -> Vec<Known> {
         if !known.is_chatter() || length < MAX {
             return vec![redacted(known, redactor)];

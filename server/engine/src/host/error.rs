@@ -1,5 +1,5 @@
-//! Why a host ends without ending its attempt ([`HostError`]). Whatever else goes wrong is part of the job's outcome, and
-//! ends the step in which it comes up ([`Stop`]).
+//! Why a host ends without ending its attempt ([`HostError`]). Whatever else goes wrong is part of the job's outcome,
+//! and ends the step in which it comes up ([`Stop`]).
 
 use std::ffi::OsString;
 use std::io;

@@ -1,5 +1,5 @@
-//! What verification writes into the job's tree: looked at before and after, and removed, or given its name again, before
-//! the job goes on there.
+//! What verification writes into the job's tree: looked at before and after, and removed, or given its name again,
+//! before the job goes on there.
 //!
 //! How it is told from the job's own work, and removed, is [`crate::git::residue`]'s. A look that fails costs no
 //! result: it is told, since what the verification wrote is then part of what a further turn leaves.

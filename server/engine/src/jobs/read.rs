@@ -79,8 +79,8 @@ impl Jobs {
         detail
     }
 
-    /// What [`Self::status`] tells, as the JSON of a [`JobStatus`]. A finished job, which editors ask for again and again,
-    /// is put into words once, until its journal grows.
+    /// What [`Self::status`] tells, as the JSON of a [`JobStatus`]. A finished job, which editors ask for again and
+    /// again, is put into words once, until its journal grows.
     pub fn status_json(&self, job: &JobId) -> Result<Arc<RawValue>, Failure> {
         let (snapshot, seen) = self.store().seen(job)?;
         let cut_off = CutOff::of(self.store()).told(job, &snapshot.spec.repository);

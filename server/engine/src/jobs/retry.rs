@@ -1,8 +1,8 @@
 //! A new job from an older one: what the person says of it counts, else what the older job was.
 //!
 //! What belongs to something that is another now is not taken over: a model to its harness, the person's configuration
-//! to harness and access, a verification and who is asked to a job that writes. How the job is made, and what can stand in
-//! its way, is [`super::delegate`]'s business.
+//! to harness and access, a verification and who is asked to a job that writes. How the job is made, and what can stand
+//! in its way, is [`super::delegate`]'s business.
 
 use pactify_core::config::Settings;
 use pactify_core::job::access::Access;
@@ -18,8 +18,8 @@ use super::{Jobs, job_id};
 use crate::config;
 
 impl Jobs {
-    /// A new job from what an older one was, but for what `params` say, and from what the repository, the checkout and the
-    /// editor hold now. `unsaved` as in [`Self::delegate`].
+    /// A new job from what an older one was, but for what `params` say, and from what the repository, the checkout and
+    /// the editor hold now. `unsaved` as in [`Self::delegate`].
     pub fn retry(&self, params: &RetryParams, unsaved: Option<&[UnsavedText]>) -> Result<Delegated, Failure> {
         self.refuse_inside_a_job()?;
         let id = job_id(&params.job_id)?;

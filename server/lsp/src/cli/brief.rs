@@ -60,7 +60,8 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Gives the brief to whoever makes something of it. Where that is refused, what was written for it stays, and is named.
+    /// Gives the brief to whoever makes something of it. Where that is refused, what was written for it stays, and is
+    /// named.
     pub(super) fn give<T>(self, to: impl FnOnce(String) -> Result<T, Failure>) -> Result<T, Failure> {
         let Self { text, written } = self;
         to(text.clone()).map_err(|failure| kept(written, Some(&text), failure))

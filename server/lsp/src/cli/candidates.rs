@@ -1,5 +1,5 @@
-//! What a shell offers for jobs and agent CLIs: looked up while the person waits for a key, so nothing here starts a program,
-//! makes or changes a file, or complains.
+//! What a shell offers for jobs and agent CLIs: looked up while the person waits for a key, so nothing here starts a
+//! program, makes or changes a file, or complains.
 
 use std::ffi::OsStr;
 
@@ -11,8 +11,8 @@ use pactify_core::{JobId, display};
 use pactify_engine::env::Env;
 use pactify_engine::jobs::{Jobs, harness_names};
 
-/// Of files and directories nothing is offered, so that the shell completes them as it does: bash takes what is offered for
-/// words of a command, unquoted, and a job may have named a file so that one runs.
+/// Of files and directories nothing is offered, so that the shell completes them as it does: bash takes what is offered
+/// for words of a command, unquoted, and a job may have named a file so that one runs.
 pub(super) const LEFT_TO_THE_SHELL: ValueHint = ValueHint::Other;
 
 /// How many jobs are looked at, the newest first.

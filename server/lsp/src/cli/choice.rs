@@ -12,8 +12,8 @@ use pactify_core::{Failure, FailureCode, JobId, RepoPath};
 
 use super::meant;
 
-/// The choice that `--path`, `--group` and `--confirm` make among the files of a job's result. A path that is none of them
-/// stands for those below it; sensitive ones among these were not named by that.
+/// The choice that `--path`, `--group` and `--confirm` make among the files of a job's result. A path that is none of
+/// them stands for those below it; sensitive ones among these were not named by that.
 ///
 /// # Errors
 /// When one names nothing of the result, or a sensitive file only by its directory.

@@ -1,7 +1,7 @@
 //! What a watched job asks for, asked on the terminal: one question at a time, the oldest first.
 //!
-//! Every answer names its question: `2a` is the first answer to the second question. So a line that was typed for a request
-//! which somebody else answered meanwhile never answers another one.
+//! Every answer names its question: `2a` is the first answer to the second question. So a line that was typed for a
+//! request which somebody else answered meanwhile never answers another one.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 //! Refusals in the terminal's own terms.
 //!
-//! The engine names an argument as the wire calls it, and so do its sentences about them. Here each has an option, and what
-//! describes them all is `--help`.
+//! The engine names an argument as the wire calls it, and so do its sentences about them. Here each has an option, and
+//! what describes them all is `--help`.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
 //! What a job asks for, asked in the editor: one question at a time, the oldest first.
 //!
-//! Other editors and terminals ask the same; the first answer counts, for the job's host as well. A question whose request is
-//! no longer open is given up: whatever is chosen in it then means nothing. A person who closes it without an answer is not
-//! asked again here; the request stays open until somebody answers, or nobody did in time.
+//! Other editors and terminals ask the same; the first answer counts, for the job's host as well. A question whose
+//! request is no longer open is given up: whatever is chosen in it then means nothing. A person who closes it without
+//! an answer is not asked again here; the request stays open until somebody answers, or nobody did in time.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -52,8 +52,8 @@ impl Asking {
         self.question = Some(Question { request: waiting.request_id.clone(), answer });
     }
 
-    /// Completes when the question is done with; never while there is none. What it gives is worth telling only if it is a
-    /// failure. Cancel-safe.
+    /// Completes when the question is done with; never while there is none. What it gives is worth telling only if it
+    /// is a failure. Cancel-safe.
     pub(super) async fn done(&mut self) -> Result<(), Failure> {
         let Some(question) = &mut self.question else { return std::future::pending().await };
         let answered = (&mut question.answer).await;

@@ -1,9 +1,9 @@
 //! The client's open documents, kept only as far as we need them. Pure.
 //!
-//! Of every document: whether it holds text that is not on disk, because an apply must not write under it, and the text,
-//! because a job can start from it or be delegated by it. Changes come as parts, so that a text that is not kept from the
-//! beginning cannot be known later; what is too long is not kept. An undo back to the saved text counts as unsaved until
-//! the next save.
+//! Of every document: whether it holds text that is not on disk, because an apply must not write under it, and the
+//! text, because a job can start from it or be delegated by it. Changes come as parts, so that a text that is not kept
+//! from the beginning cannot be known later; what is too long is not kept. An undo back to the saved text counts as
+//! unsaved until the next save.
 
 use std::collections::{BTreeSet, HashMap};
 

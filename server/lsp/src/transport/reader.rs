@@ -47,8 +47,8 @@ impl Reader {
         event
     }
 
-    /// Reads once, when [`Self::decode`] has nothing left (more at once, if the last time the buffer was too small); or, while the client is to be left waiting, only notices
-    /// that it is gone. Dropping the future loses nothing.
+    /// Reads once, when [`Self::decode`] has nothing left (more at once, if the last time the buffer was too small);
+    /// or, while the client is to be left waiting, only notices that it is gone. Dropping the future loses nothing.
     pub(super) async fn wait(&mut self, congested: bool) -> Arrival {
         if congested {
             return self.watch().await;

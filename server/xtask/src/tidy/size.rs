@@ -37,8 +37,9 @@ pub(super) fn summary(tree: &Tree) -> String {
 
 /// Sources that people wrote.
 fn written(tree: &Tree) -> impl Iterator<Item = &SourceFile> {
-    let is_source =
-        |path: &str| [".rs", ".ts", ".js", ".css", ".html", ".svg", ".lua", ".vim"].iter().any(|end| path.ends_with(end));
+    let is_source = |path: &str| {
+        [".rs", ".ts", ".js", ".css", ".html", ".svg", ".lua", ".vim"].iter().any(|end| path.ends_with(end))
+    };
     let is_generated =
         |file: &SourceFile| file.text.lines().take(3).any(|line| line.contains("enerated by `cargo xtask"));
     tree.files

@@ -1,7 +1,7 @@
 //! What an agent asks for while it works: permissions, and questions that are none.
 //!
-//! What is answered follows from [`crate::permission`] and the job's mode alone. A question that asks for an opinion and
-//! not for a permission (kimi sends those the same way) is never answered with one of its answers.
+//! What is answered follows from [`crate::permission`] and the job's mode alone. A question that asks for an opinion
+//! and not for a permission (kimi sends those the same way) is never answered with one of its answers.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! One job's conversation with an agent: initialize, a session, one prompt, its end.
 //!
-//! At most one request of ours is open at a time. The reply to the prompt is the last word: after it the agent's input is
-//! closed, and what comes still is recorded. That an agent calls its turn complete is believed only if nothing
+//! At most one request of ours is open at a time. The reply to the prompt is the last word: after it the agent's input
+//! is closed, and what comes still is recorded. That an agent calls its turn complete is believed only if nothing
 //! contradicts it. What the agent asks of us is answered in [`requests`]; what it tells is kept by [`Turn`].
 
 mod requests;

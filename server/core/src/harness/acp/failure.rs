@@ -1,7 +1,7 @@
 //! What an agent's refusals and endings mean: one stable code, its own sentence, one next step.
 //!
-//! The protocol has one number that means something everywhere (−32000: log in); for the rest there are only the agent's
-//! words, which mostly quote the provider ([`failure`]).
+//! The protocol has one number that means something everywhere (−32000: log in); for the rest there are only the
+//! agent's words, which mostly quote the provider ([`failure`]).
 
 use serde_json::Value;
 

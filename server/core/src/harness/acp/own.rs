@@ -2,8 +2,8 @@
 //!
 //! Nothing is known of it but what the person wrote and what it says of itself. It asks before it acts, if it is built
 //! that way; that it does is nobody's promise. So a read-only job, in which every request is refused, exists only where
-//! the person says by which arguments or in which mode the agent itself only looks. A mode alone says it of an agent that is
-//! started without arguments: among those of write jobs may be one that lets it write whatever its mode.
+//! the person says by which arguments or in which mode the agent itself only looks. A mode alone says it of an agent
+//! that is started without arguments: among those of write jobs may be one that lets it write whatever its mode.
 
 use serde::{Deserialize, Serialize};
 

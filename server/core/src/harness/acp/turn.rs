@@ -225,8 +225,8 @@ impl Turn {
 }
 
 impl Run {
-    /// The parts that are long enough to be recorded by themselves. Each ends with a line or a word where it can: half a
-    /// secret is a secret that no pattern finds.
+    /// The parts that are long enough to be recorded by themselves. Each ends with a line or a word where it can: half
+    /// a secret is a secret that no pattern finds.
     fn split(&mut self) -> Vec<String> {
         let mut parts = Vec::new();
         let mut rest = self.text.as_str();

@@ -1,7 +1,7 @@
 //! The understanding of agy's stream: `init`, `step_update` and one `result` for each turn, a JSON object a line.
 //!
-//! The task is the one line that we send; after the result its input is closed, which ends it. Everything is read loosely
-//! and with bounds; what a turn came to is decided in [`super::verdict`].
+//! The task is the one line that we send; after the result its input is closed, which ends it. Everything is read
+//! loosely and with bounds; what a turn came to is decided in [`super::verdict`].
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -1,9 +1,9 @@
 //! What keeps a read-only job of agy from writing: a hook before each tool, and the proof that it ran.
 //!
-//! Plan mode does not gate shell commands (measured by others with 1.1.13), and hooks have failed to load without a word.
-//! So the hook refuses every tool that is not known to read, and notes each call in a file of the job's home; a job whose
-//! stream tells of a tool that the file does not, or whose file has nothing at all, fails. The tree's capture is the last
-//! lock. The job could write the file itself: this is a guard against mistakes, no boundary.
+//! Plan mode does not gate shell commands (measured by others with 1.1.13), and hooks have failed to load without a
+//! word. So the hook refuses every tool that is not known to read, and notes each call in a file of the job's home; a
+//! job whose stream tells of a tool that the file does not, or whose file has nothing at all, fails. The tree's capture
+//! is the last lock. The job could write the file itself: this is a guard against mistakes, no boundary.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,8 @@ pub(super) fn files(home: &AbsPath, gemini: &AbsPath) -> Result<Vec<PlannedFile>
     let hook = |event: &str| json!({"type": "command", "command": format!("/bin/sh {command} {event}"), "timeout": 30});
     let before_tools = json!([{"matcher": ".*", "hooks": [hook("tool")]}]);
     let before_models = json!([{"hooks": [hook("invocation")]}]);
-    // Two shapes are described: events below the name of a hook, or below the word `hooks`. A hook of that name is both.
+    // Two shapes are described: events below the name of a hook, or below the word `hooks`. A hook of that name is
+    // both.
     let registration = json!({"hooks": {"PreToolUse": before_tools, "PreInvocation": before_models}});
     Ok(vec![
         PlannedFile { path: script, contents: program(&notes_path) },
@@ -60,8 +61,9 @@ pub(super) fn files(home: &AbsPath, gemini: &AbsPath) -> Result<Vec<PlannedFile>
     ])
 }
 
-/// The hook's program. It knows no JSON: every `name` in the call must be one that reads, and every command line, if the
-/// shell is called, one of those that are allowed. A quotation mark inside a text is escaped, so none can pose as a name.
+/// The hook's program. It knows no JSON: every `name` in the call must be one that reads, and every command line, if
+/// the shell is called, one of those that are allowed. A quotation mark inside a text is escaped, so none can pose as a
+/// name.
 fn program(notes: &str) -> String {
     let readers = READERS.join("|");
     let commands: Vec<_> = COMMANDS.iter().map(|command| quoted(command)).collect();

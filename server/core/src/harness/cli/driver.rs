@@ -227,8 +227,8 @@ impl Driver for CliDriver {
     fn is_in_pieces(&self, line: &str) -> bool {
         match &self.reading {
             Reading::Text(_) => false,
-            // What an event of an unknown kind holds nobody knows. Whether a message is whole not even those tell who call
-            // it one.
+            // What an event of an unknown kind holds nobody knows. Whether a message is whole not even those tell who
+            // call it one.
             Reading::Jsonl(_) => !event::read(line).is_some_and(|events| {
                 let is_whole = |event: &Event| matches!(event, Event::Error(_) | Event::Done { .. });
                 events.iter().any(is_whole) && !events.iter().any(|event| matches!(event, Event::Words(_)))

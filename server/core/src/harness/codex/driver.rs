@@ -2,8 +2,8 @@
 //!
 //! Lines are parsed to loose JSON first (`web_search` items repeat a key, which a typed parse refuses) and read with
 //! bounds; an event of an unknown kind is told once and otherwise ignored. A turn is complete when codex says so
-//! *and* exits with 0 *and* answered *and* did not have its last edit or command refused; whether it did anything is for
-//! the capture to see. Failures are named in [`super::failure`].
+//! *and* exits with 0 *and* answered *and* did not have its last edit or command refused; whether it did anything is
+//! for the capture to see. Failures are named in [`super::failure`].
 
 mod item;
 mod notice;
@@ -335,8 +335,8 @@ impl Work {
     }
 }
 
-/// Whether the call that was refused would have edited or run something. What remains are tools that the agent made up, or
-/// arguments that it got wrong: it goes on in another way.
+/// Whether the call that was refused would have edited or run something. What remains are tools that the agent made up,
+/// or arguments that it got wrong: it goes on in another way.
 fn is_about_work(reason: &str) -> bool {
     ["patch rejected", "apply_patch", "exec_command failed", "shell failed"]
         .iter()

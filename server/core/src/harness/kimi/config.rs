@@ -1,8 +1,8 @@
 //! The `config.toml` of a job: the base, what the person's own configuration says of providers and models, the settings
 //! of `[harnesses.kimi.config]`, then what the job decides.
 //!
-//! Of the person's file only [`TAKEN`] is used: its hooks, tools and permissions are none of a job's business. A write job
-//! that is to have the person's configuration takes all of it but [`LEFT_OUT`], and two files beside it. kimi drops
+//! Of the person's file only [`TAKEN`] is used: its hooks, tools and permissions are none of a job's business. A write
+//! job that is to have the person's configuration takes all of it but [`LEFT_OUT`], and two files beside it. kimi drops
 //! a section that it does not understand without a word that could be heard, so a read-only job does not rely on this
 //! text: what was really offered is read from kimi's own records ([`super::records`]).
 

@@ -1,7 +1,7 @@
 //! What kimi's words over the protocol are worth.
 //!
-//! A turn whose provider refused ends as `end_turn`, without a word; a question to the person comes as a permission. The
-//! verdict on a turn is therefore [`super::records`]'s: without them no turn of kimi's is believed.
+//! A turn whose provider refused ends as `end_turn`, without a word; a question to the person comes as a permission.
+//! The verdict on a turn is therefore [`super::records`]'s: without them no turn of kimi's is believed.
 
 use super::super::acp::{Ask, Dialect, Finding};
 use super::super::failure::{self, Speaker};

@@ -1,8 +1,9 @@
 //! The `opencode.json` of a job: the base, the settings of `[harnesses.opencode.config]`, then what the job decides.
 //!
-//! No permission is left at `ask` unless the person wants to be asked: those of its sub-agents never reach a client, and
-//! the job would hang. The person's own `opencode.json` is not used unless the job is to have it ([`person`]), because it
-//! may name programs; providers of their own go into pactify's configuration, with their keys as `{env:NAME}`.
+//! No permission is left at `ask` unless the person wants to be asked: those of its sub-agents never reach a client,
+//! and the job would hang. The person's own `opencode.json` is not used unless the job is to have it ([`person`]),
+//! because it may name programs; providers of their own go into pactify's configuration, with their keys as
+//! `{env:NAME}`.
 
 use serde_json::{Value, json};
 use toml::Table;

@@ -1,5 +1,5 @@
-//! What a write job takes of the person's own `opencode.json`: all but what its access mode rests on, and what would run
-//! code inside opencode.
+//! What a write job takes of the person's own `opencode.json`: all but what its access mode rests on, and what would
+//! run code inside opencode.
 //!
 //! The text may be JSON with comments and trailing commas, and names files relative to its own directory; what is taken
 //! over is plain JSON that names them from anywhere.
@@ -42,8 +42,8 @@ pub(super) struct Taken {
     pub(super) left_out: Vec<String>,
 }
 
-/// All of the person's files, one over the other. The agent of a job is `build`; where the job names a model, that one's
-/// own model stays behind.
+/// All of the person's files, one over the other. The agent of a job is `build`; where the job names a model, that
+/// one's own model stays behind.
 pub(super) fn take(request: &Request<'_>) -> Result<Taken, Failure> {
     let mut all = json!({});
     for file in request.person_files.iter().filter(|file| file.name != INSTRUCTIONS) {

@@ -69,8 +69,8 @@ impl Part {
 }
 
 impl Layout {
-    /// Finds the git directories in that at `top`. Registrations that lead to trees of jobs are ours, unless `known` says
-    /// that they were the person's before.
+    /// Finds the git directories in that at `top`. Registrations that lead to trees of jobs are ours, unless `known`
+    /// says that they were the person's before.
     pub(in crate::fingerprint) fn of(
         top: &OwnedFd,
         spared: &Spared,

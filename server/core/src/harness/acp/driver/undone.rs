@@ -1,5 +1,5 @@
-//! Writes that the agent asked of us, was refused, and did not make through us afterwards: whatever it says at the end, its
-//! work may not be what it meant it to be. What it wrote with tools of its own is not seen here.
+//! Writes that the agent asked of us, was refused, and did not make through us afterwards: whatever it says at the end,
+//! its work may not be what it meant it to be. What it wrote with tools of its own is not seen here.
 
 use std::collections::BTreeMap;
 
