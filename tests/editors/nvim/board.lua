@@ -60,7 +60,7 @@ end)
 kit.press('q')
 vim.api.nvim_set_current_win(window)
 kit.press('g?')
-now('the keys are told', vim.fn.getline('.'):find('*pactify-jobs*', 1, true))
+now('the keys are told', vim.api.nvim_get_current_line():find('*pactify-jobs*', 1, true))
 vim.cmd.close()
 vim.api.nvim_set_current_win(window)
 kit.answers = { 'Discard it' }

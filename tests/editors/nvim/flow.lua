@@ -26,7 +26,7 @@ check(
 )
 
 -- Delegate.
-local progress
+local progress ---@type any
 vim.api.nvim_create_autocmd('LspProgress', {
   callback = function(event) progress = progress or event.data.params.value end,
 })

@@ -16,7 +16,7 @@ M.answers = {}
 ---@param seconds number
 ---@param condition fun(): any
 function M.check(name, seconds, condition)
-  local ok = vim.wait(seconds * 1000, function() return condition() and true or false end, 20)
+  local ok = vim.wait(math.floor(seconds * 1000), function() return condition() and true or false end, 20)
   if not ok then
     local log = vim.lsp.log.get_filename()
     local logged = vim.fn.filereadable(log) == 1 and table.concat(vim.fn.readfile(log), '\n') or ''
@@ -149,10 +149,10 @@ end
 function M.leave()
   for _, client in ipairs(vim.lsp.get_clients({ name = 'pactify' })) do
     -- Neovim 0.10 calls it without itself.
-    client.stop(vim.fn.has('nvim-0.11') == 1 and client or nil)
+    client.stop(vim.fn.has('nvim-0.11') == 1 and client or nil --[[@as any]])
   end
   M.check('the server ends with its client', 10, function() return #vim.lsp.get_clients({ name = 'pactify' }) == 0 end)
-  local left, why = pcall(vim.cmd, 'qall')
+  local left, why = pcall(vim.cmd.qall)
   io.stderr:write(left and '' or why)
   vim.cmd('cquit 1')
 end

@@ -9,7 +9,7 @@ local unnoticed, most_times = 50, 10
 
 --- The longest that the editor answered nothing while something went on, in milliseconds.
 local function pause(act)
-  local longest, last, timer = 0, vim.uv.hrtime(), assert(vim.uv.new_timer())
+  local longest, last, timer = 0.0, vim.uv.hrtime(), assert(vim.uv.new_timer())
   local function beat()
     local at = vim.uv.hrtime()
     longest, last = math.max(longest, (at - last) / 1e6), at

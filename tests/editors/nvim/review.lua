@@ -68,11 +68,11 @@ now('the list shows that a part is accepted', listed():find('◐ M numbers.txt',
 local function signs(window)
   local space = vim.api.nvim_get_namespaces()['pactify.preview']
   local marks = vim.api.nvim_buf_get_extmarks(vim.api.nvim_win_get_buf(window), space, 0, -1, { details = true })
-  return vim.tbl_map(function(mark) return { mark[2] + 1, vim.trim(mark[4].sign_text) } end, marks)
+  return vim.tbl_map(function(mark) return { mark[2] + 1, vim.trim(assert(mark[4]).sign_text or '') } end, marks)
 end
 now('so does the line', vim.deep_equal(signs(after), { { 20, '✓' } }))
 vim.api.nvim_set_current_win(list)
-vim.api.nvim_win_set_cursor(list, { line_of('latin-'), 0 })
+vim.api.nvim_win_set_cursor(list, { assert(line_of('latin-')), 0 })
 kit.press('x')
 now('a file is rejected in the list', listed():find('✗ A latin-', 1, true))
 
@@ -107,10 +107,10 @@ check('and shown beside the checkout', 10, function()
     and kit.text_of(windows[3]) == text({ [3] = 'three', [20] = 'twenty', [28] = 'mine' })
 end)
 vim.api.nvim_set_current_win(list)
-vim.api.nvim_win_set_cursor(list, { line_of('latin-'), 0 })
+vim.api.nvim_win_set_cursor(list, { assert(line_of('latin-')), 0 })
 kit.press('x')
 now('a rejection outlives an apply, and is taken back by making it again', listed():find('  A latin-', 1, true))
-vim.api.nvim_win_set_cursor(list, { line_of('tasks.json'), 0 })
+vim.api.nvim_win_set_cursor(list, { assert(line_of('tasks.json')), 0 })
 kit.press('x')
 kit.answers = { 'Apply all that is not rejected: 2 file(s)', 'Apply the merges shown' }
 vim.cmd('Pactify apply')

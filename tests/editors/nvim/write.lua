@@ -42,7 +42,7 @@ local function set(field, value)
     end
   end
 end
-local number = set('access', 'everything')
+local number = assert(set('access', 'everything'))
 vim.cmd('Pactify delegate')
 now(
   'a word that is not known is refused',

@@ -30,9 +30,7 @@ local function save(root, data, go_on)
   -- Otherwise another editor has them.
   if #unsaved == 0 then return tell() end
   local function write()
-    for _, buffer in ipairs(unsaved) do
-      vim.api.nvim_buf_call(buffer, vim.cmd.write)
-    end
+    vim.iter(unsaved):each(function(buffer) vim.api.nvim_buf_call(buffer, vim.cmd.write) end)
     go_on()
   end
   local choices = { { 'Write them, then apply', write }, { 'Apply nothing', tell } }
@@ -128,7 +126,7 @@ function M.start(job, only_accepted)
   end
   if #choices == 0 then return ui.complain('nothing of this result can be applied; g? in the preview tells more') end
   local detail = listed('These act by themselves once they are in your checkout, or are links:', special)
-  local refused = vim.tbl_filter(function(file) return file.refused end, files)
+  local refused = vim.tbl_filter(function(file) return file.refused ~= nil end, files)
   vim.list_extend(detail, listed('These can never be applied and are left out:', refused))
   ui.choose(('Apply "%s"?'):format(job.title), vim.list_extend(choices, { { 'Apply nothing' } }), detail)
 end

@@ -15,7 +15,7 @@ local space = vim.api.nvim_create_namespace('pactify.board')
 
 --- What is shown: `job_at` by line, `heads` are the first lines of the jobs.
 ---@alias pactify.Board {buffer: integer, repository: string, all: boolean, lines: string[], job_at: table, heads: integer[]}
-local board ---@type pactify.Board?
+local shown ---@type pactify.Board?
 local timer ---@type uv.uv_timer_t?
 local is_due, is_asking, is_stale = false, false, false
 
@@ -67,7 +67,8 @@ local function render(list, width)
   return #list > 0 and lines or { 'No job here. :Pactify delegate starts one.' }, job_at, heads
 end
 
-local function paint()
+---@param board pactify.Board
+local function paint(board)
   vim.api.nvim_buf_clear_namespace(board.buffer, space, 0, -1)
   for number, line in ipairs(board.lines) do
     local job, is_head = board.job_at[number], vim.list_contains(board.heads, number)
@@ -78,7 +79,8 @@ local function paint()
 end
 
 --- Folds each job anew; those of `is_open` stay open.
-local function fold(is_open)
+---@param board pactify.Board
+local function fold(board, is_open)
   vim.cmd('silent! normal! zE')
   for index, head in ipairs(board.heads) do
     vim.cmd(('%d,%dfold'):format(head, (board.heads[index + 1] or #board.lines + 1) - 1))
@@ -87,7 +89,8 @@ local function fold(is_open)
 end
 
 --- Shows a list; folds and the cursor stay with their jobs.
-local function show(list)
+---@param board pactify.Board
+local function show(board, list)
   local windows = vim.fn.win_findbuf(board.buffer)
   local lines, job_at, heads = render(list, windows[1] and vim.api.nvim_win_get_width(windows[1]) or vim.o.columns)
   if vim.deep_equal(lines, board.lines) then
@@ -105,9 +108,9 @@ local function show(list)
   end, windows)
   board.lines, board.job_at, board.heads = lines, job_at, heads
   ui.fill(board.buffer, lines)
-  paint()
+  paint(board)
   for _, one in ipairs(kept) do
-    vim.api.nvim_win_call(one.window, function() fold(one.is_open) end)
+    vim.api.nvim_win_call(one.window, function() fold(board, one.is_open) end)
     for _, head in ipairs(heads) do
       local is_same = one.job and job_at[head].id == one.job.id
       if is_same then vim.api.nvim_win_set_cursor(one.window, { head, one.column }) end
@@ -116,23 +119,23 @@ local function show(list)
 end
 
 local function look()
-  if not board or #vim.fn.win_findbuf(board.buffer) == 0 then return end
+  if not shown or #vim.fn.win_findbuf(shown.buffer) == 0 then return end
   is_stale = is_asking
   if is_asking then return end
   is_asking = true
   local function asked(list)
     is_asking = false
-    if board and list.jobs then show(list.jobs) end
+    if shown and list.jobs then show(shown, list.jobs) end
     if is_stale then M.refresh() end
     return true
   end
-  local params = vim.tbl_extend('force', jobs.here(board.all), { repository = board.repository })
+  local params = vim.tbl_extend('force', jobs.here(shown.all), { repository = shown.repository })
   client.request(require('pactify.protocol').request.status, params, asked, asked)
 end
 
 --- There may be news. However often this is called, the list is asked for at most once in `pace`.
 function M.refresh()
-  if not board or is_due then return end
+  if not shown or is_due then return end
   is_due = true
   vim.defer_fn(function()
     is_due = false
@@ -142,14 +145,15 @@ end
 
 --- The job under the cursor, in the list.
 function M.job_here()
-  local is_here = board and vim.api.nvim_get_current_buf() == board.buffer
-  local job = is_here and board.job_at[vim.api.nvim_win_get_cursor(0)[1]]
+  local board = shown and vim.api.nvim_get_current_buf() == shown.buffer and shown
+  local job = board and board.job_at[vim.api.nvim_win_get_cursor(0)[1]]
   return job and job.id or nil
 end
 
-local function map_keys(buffer)
+---@param board pactify.Board
+local function map_keys(board)
   local function map(key, what, act)
-    vim.keymap.set('n', key, act, { buffer = buffer, nowait = true, desc = 'pactify: ' .. what })
+    vim.keymap.set('n', key, act, { buffer = board.buffer, nowait = true, desc = 'pactify: ' .. what })
   end
   for _, action in ipairs(jobs.actions) do
     map(action.key, action.name, function()
@@ -170,9 +174,9 @@ end
 
 function M.open(all)
   local repository = client.repository()
-  local window = board and board.repository == repository and vim.fn.win_findbuf(board.buffer)[1]
-  if window then
-    board.all = board.all or all
+  local window = shown and shown.repository == repository and vim.fn.win_findbuf(shown.buffer)[1]
+  if shown and window then
+    shown.all = shown.all or all
     vim.api.nvim_set_current_win(window)
     return look()
   end
@@ -180,11 +184,11 @@ function M.open(all)
     return ui.complain('there is no git repository here; open a file in one, or change the working folder')
   end
   -- The list of another repository makes room.
-  if board then vim.api.nvim_buf_delete(board.buffer, { force = true }) end
+  if shown then vim.api.nvim_buf_delete(shown.buffer, { force = true }) end
   local buffer = ui.scratch('pactify://jobs', { 'Looking …' })
-  board = { buffer = buffer, repository = repository, all = all, lines = {}, job_at = {}, heads = {} }
-  vim.api.nvim_create_autocmd('BufWipeout', { buffer = buffer, callback = function() board = nil end })
-  map_keys(buffer)
+  shown = { buffer = buffer, repository = repository, all = all, lines = {}, job_at = {}, heads = {} }
+  vim.api.nvim_create_autocmd('BufWipeout', { buffer = buffer, callback = function() shown = nil end })
+  map_keys(shown)
   timer = timer or assert(vim.uv.new_timer())
   timer:start(slow_pace, slow_pace, vim.schedule_wrap(M.refresh))
   vim.cmd('botright 14split')

@@ -74,7 +74,7 @@ local function start(root, options)
   -- Neovim would complain about it in every buffer; commands and :checkhealth do, when they are asked.
   if not M.is_installed() then return end
   local chosen = vim.lsp.config and vim.lsp.config['pactify'] or M.server()
-  return vim.lsp.start(vim.tbl_extend('force', chosen, { root_dir = root }), options)
+  return vim.lsp.start(vim.tbl_extend('force', chosen, { root_dir = root }) --[[@as vim.lsp.ClientConfig]], options)
 end
 
 --- Starts the server for a buffer in a git repository, or attaches the one that runs.
@@ -142,6 +142,7 @@ function M.request(method, params, done, refused)
   wait(is_ready, start_patience, function()
     -- Neovim 0.10 calls it without itself.
     local arguments = vim.list_extend(vim.fn.has('nvim-0.11') == 1 and { client } or {}, { method, params, answered })
+    ---@diagnostic disable-next-line: missing-parameter
     local is_sent = client.initialized and client.request(unpack(arguments))
     if not is_sent then broken('internal', 'the server does not run') end
   end)
@@ -151,6 +152,7 @@ end
 ---@param method string
 ---@param params table
 ---@param patience integer Milliseconds.
+---@return any answer
 function M.ask(method, params, patience)
   local answer
   M.request(method, params, function(result) answer = result end, function()
@@ -183,7 +185,7 @@ function M.restart()
   restarts = {}
   for _, client in ipairs(vim.lsp.get_clients({ name = 'pactify' })) do
     -- Neovim 0.10 calls it without itself.
-    client.stop(vim.fn.has('nvim-0.11') == 1 and client or nil)
+    client.stop(vim.fn.has('nvim-0.11') == 1 and client or nil --[[@as any]])
   end
   local function is_gone() return #vim.lsp.get_clients({ name = 'pactify' }) == 0 end
   wait(is_gone, start_patience, function()

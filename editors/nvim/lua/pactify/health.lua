@@ -8,7 +8,7 @@ local patience = 30000
 local function check_client()
   vim.health.start('pactify: the client')
   local told = vim.fn.has('nvim-0.10') == 1 and vim.health.ok or vim.health.error
-  told(('Neovim %s; 0.10 or later is needed'):format(vim.version()))
+  told(('Neovim %s; 0.10 or later is needed'):format((vim.version --[[@as fun(): vim.Version]])()))
   local _, problems = require('pactify.config').get()
   vim.iter(problems):each(function(problem) vim.health.error(problem, 'see :help g:pactify') end)
   if #problems == 0 then vim.health.ok('vim.g.pactify is understood') end
@@ -25,7 +25,7 @@ local function check_server()
   if version.code ~= 0 then
     return vim.health.error(('%s does not start'):format(program), vim.trim(version.stderr or ''))
   end
-  vim.health.ok(vim.trim(version.stdout))
+  vim.health.ok(vim.trim(version.stdout or ''))
   return true
 end
 

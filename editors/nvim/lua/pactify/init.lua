@@ -32,9 +32,9 @@ function M.run(call)
   if commands[name] then return commands[name](arguments, call) end
   local jobs, action = require('pactify.jobs'), require('pactify.jobs').named(name)
   if action then
-    local id, rest = arguments:match('^(%S*)%s*(.*)$')
+    local id, rest = (arguments --[[@as string]]):match('^(%S*)%s*(.*)$')
     if id == '' then id = require('pactify.preview').job_here() or require('pactify.board').job_here() or '' end
-    return jobs.act(action, id, rest)
+    return jobs.act(action, id, rest --[[@as string]])
   end
   local known = table.concat(M.names(), ', ')
   require('pactify.ui').complain(('%q is no command; use one of %s'):format(name, known))

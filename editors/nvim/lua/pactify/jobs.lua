@@ -100,10 +100,8 @@ local function worktree(job)
   client.request(request.open_worktree, { jobId = job.id }, function(answered)
     local path = vim.uri_to_fname(answered.worktree)
     local function open() vim.cmd(('tabnew | tcd %s | edit .'):format(vim.fn.fnameescape(path))) end
-    ui.choose(
-      'What an agent left can run when tools of yours look at it',
-      { { 'Open ' .. path, open }, { 'Leave it' } }
-    )
+    local choices = { { 'Open ' .. path, open }, { 'Leave it' } }
+    ui.choose('What an agent left can run when tools of yours look at it', choices)
   end)
 end
 
@@ -114,10 +112,8 @@ local function log(job)
   client.request(request.status, { jobId = job.id }, function(status)
     client.request(request.events, { jobId = job.id, limit = 1000 }, function(list)
       local detail, ending = status.job, status.job.ending ---@type pactify.JobDetail, pactify.Ending?
-      local did = vim.tbl_map(
-        function(event) return event.text and ('    %s  %s'):format(event.at:sub(12, 19), event.text) or {} end,
-        list.events
-      )
+      local function told(event) return event.text and ('    %s  %s'):format(event.at:sub(12, 19), event.text) or {} end
+      local did = vim.tbl_map(told, list.events)
       local ended = ending and ('%s; %s'):format(ending.what, ending.next) or M.standing(detail)
       local parts = { '# ' .. detail.title, '', ended, detail.notices, '', '## What it was asked', '' }
       vim.list_extend(parts, { ui.lines(detail.brief), '', '## What it did', '', did, '', '## What it says', '' })

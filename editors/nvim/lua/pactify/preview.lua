@@ -187,7 +187,7 @@ local function beside(job, file, sides, found, windows)
   return buffers
 end
 
-local map_keys
+local map_keys ---@type fun(view: pactify.View, buffer: integer)
 
 --- Shows one file, or what merging it into the checkout gives.
 local function show(view, file, merging)
