@@ -56,6 +56,8 @@ pub enum Tool {
     Tmux,
     /// What checks Lua, from the system.
     Luacheck,
+    /// What checks Lua's annotations; compiled here, because its authors bring it to no registry but crates.io.
+    EmmyluaCheck,
     /// What notes whom a program connects to, from the system.
     Strace,
 }
@@ -67,13 +69,15 @@ pub enum Source {
     Npm(PathBuf),
     /// By pip, from this file of versions and hashes.
     Pip(PathBuf),
+    /// By cargo, from the package and the `Cargo.lock` in this folder.
+    Cargo(PathBuf),
     /// By the system's own package of this name.
     System(&'static str),
 }
 
 impl Tool {
     /// All of them, in an order in which they can be installed.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Codex,
         Self::Kimi,
         Self::Opencode,
@@ -93,6 +97,7 @@ impl Tool {
         Self::Tmux,
         Self::Luacheck,
         Self::Strace,
+        Self::EmmyluaCheck,
     ];
 
     /// Its name on the command line and in the cache.
@@ -118,6 +123,7 @@ impl Tool {
             Self::Tmux => "tmux",
             Self::Luacheck => "luacheck",
             Self::Strace => "strace",
+            Self::EmmyluaCheck => "emmylua-check",
         }
     }
 
@@ -146,6 +152,7 @@ impl Tool {
             // The last two as their authors' sources were built by others: compiling them would take longer than the
             // tests that they are for.
             Self::Nvim | Self::Ruff | Self::Nextest | Self::Deny => Source::Pip(pins.join("requirements.txt")),
+            Self::EmmyluaCheck => Source::Cargo(pins),
             Self::Chromium => Source::System("chromium"),
             Self::Emacs => Source::System("emacs-nox"),
             Self::Tmux => Source::System("tmux"),
@@ -167,6 +174,11 @@ impl Tool {
                 }
             }
             Source::Pip(file) => pin.update(read(&file)?),
+            Source::Cargo(folder) => {
+                for file in ["Cargo.toml", "Cargo.lock", "main.rs"] {
+                    pin.update(read(&folder.join(file))?);
+                }
+            }
             Source::System(package) => bail!("{package} is installed in the system, not in the cache"),
         }
         let hash: String = pin.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
@@ -198,6 +210,7 @@ impl Tool {
             Self::Tmux => "tmux",
             Self::Luacheck => "luacheck",
             Self::Strace => "strace",
+            Self::EmmyluaCheck => "bin/emmylua_check",
         }
     }
 
@@ -274,6 +287,14 @@ mod tests {
                         lines.lines().all(|line| line.contains("==") && line.contains("--hash=sha256:")),
                         "{lines}"
                     );
+                }
+                Source::Cargo(folder) => {
+                    let lock = std::fs::read_to_string(folder.join("Cargo.lock")).unwrap();
+                    let packages = lock.split("[[package]]").skip(1);
+                    let (others, ours): (Vec<&str>, Vec<&str>) = packages.partition(|one| one.contains("\nsource = "));
+                    assert!(ours.len() == 1 && others.len() > 1, "{tool}: {ours:?}");
+                    let loose = others.iter().find(|one| !one.contains("\nchecksum = \""));
+                    assert!(loose.is_none(), "{tool}: {loose:?}");
                 }
                 Source::System(_) => {}
             }

@@ -4,7 +4,7 @@
 local kit = dofile(vim.fs.joinpath(vim.fs.dirname(arg[0]), 'kit.lua'))
 local check, now, heard = kit.check, kit.now, kit.heard
 
-local drafts = vim.fs.joinpath(vim.fn.stdpath('state'), 'pactify')
+local drafts = vim.fs.joinpath(vim.fn.stdpath('state') --[[@as string]], 'pactify')
 --- The paths of drafts, and what they say, one after the other.
 local function paths() return vim.fn.filter(vim.fn.glob(drafts .. '/*', true, true), 'v:val !~ "new$"') end
 local function kept() return table.concat(vim.iter(paths()):map(vim.fn.readfile):flatten():totable(), '\n') end
@@ -103,7 +103,7 @@ now('a retry brief leaves no draft', #paths() == 0)
 
 -- Process numbers come again, in containers at once.
 vim.cmd.wincmd('p')
-local name = ('%s.%d.1'):format(vim.fn.sha256(vim.fs.root(0, '.git')), vim.fn.getpid())
+local name = ('%s.%d.1'):format(vim.fn.sha256(assert(vim.fs.root(0, '.git'))), vim.fn.getpid())
 vim.fn.writefile({ '---', '---', '', 'Left by an earlier one' }, vim.fs.joinpath(drafts, name))
 kit.answers = { 'Go on with it' }
 vim.cmd('Pactify delegate')

@@ -95,9 +95,9 @@ end
 local function keep(buffer)
   local one = open[buffer]
   if one.send ~= delegate or one.tick == vim.api.nvim_buf_get_changedtick(buffer) then return end
-  vim.fn.mkdir(drafts, 'p', tonumber('700', 8))
+  vim.fn.mkdir(drafts, 'p', tonumber('700', 8) --[[@as any]])
   local path = vim.fs.joinpath(drafts, one.draft)
-  local file = assert(vim.uv.fs_open(path .. '.new', 'w', tonumber('600', 8)))
+  local file = assert(vim.uv.fs_open(path .. '.new', 'w', tonumber('600', 8) --[[@as integer]]))
   assert(vim.uv.fs_write(file, table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\n')))
   assert(vim.uv.fs_close(file) and vim.uv.fs_rename(path .. '.new', path))
 end

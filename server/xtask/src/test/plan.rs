@@ -6,6 +6,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use anyhow::Context;
 use pactify_tests::tools::Tool;
 
 use super::environment;
@@ -85,13 +86,14 @@ fn unit_tests(filter: Option<&str>) -> Step {
 }
 
 /// What belongs to the editors' clients and isn't a test of ours. (The lint of VS Code's checks the types first.)
-fn clients() -> [Step; 4] {
+fn clients() -> [Step; 5] {
     let mut npm = environment::command("npm");
     npm.args(["run", "--silent", "lint"]).current_dir(repository::root().join("editors/vscode"));
     [
         Step { name: "vscode lint", limit: 5 * MINUTE, work: Work::Run(Box::new(|| Ok(npm))) },
         lua(),
         lua_lint(),
+        lua_annotations(),
         lua_format(),
     ]
 }
@@ -101,6 +103,22 @@ fn lua_lint() -> Step {
     with_tool("nvim lint", MINUTE, Tool::Luacheck, |luacheck| {
         luacheck.args(["--quiet", "--config", "editors/nvim/.luacheckrc", "editors/nvim"]);
     })
+}
+
+/// The annotations of Neovim's client and its suites are true to each other, and to those of Neovim's own API.
+///
+/// As lua-language-server does it, what is taken out of a list counts as there (`strict.arrayIndex`): the client knows
+/// how long its lists are. Then two checks have to be off, which call every look whether it is there unnecessary.
+fn lua_annotations() -> Step {
+    let make = || {
+        let nvim = Tool::Nvim.find()?;
+        let runtime = nvim.ancestors().nth(2).map(|installed| installed.join("share/nvim/runtime"));
+        let mut check = environment::command(Tool::EmmyluaCheck.find()?);
+        check.env("VIMRUNTIME", runtime.context("nvim has no runtime")?);
+        check.args(["--warnings-as-errors", "editors/nvim", "tests/editors/nvim"]);
+        Ok(check)
+    };
+    Step { name: "nvim annotations", limit: 5 * MINUTE, work: Work::Run(Box::new(make)) }
 }
 
 /// Neovim's client and its suites are formatted as `stylua.toml` says.

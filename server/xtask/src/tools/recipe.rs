@@ -16,6 +16,8 @@ use crate::run::{StepError, command, step};
 
 /// For a step that downloads and unpacks.
 const DOWNLOAD: Duration = Duration::from_secs(600);
+/// For one that compiles, at the same time as other things.
+const COMPILE: Duration = Duration::from_secs(2400);
 const QUIET: [&str; 3] = ["--ignore-scripts", "--no-audit", "--no-fund"];
 
 /// The tools that this one's recipe uses.
@@ -34,6 +36,7 @@ pub(super) fn fill(tool: Tool, folder: &Path) -> Result<(), ToolError> {
             if tool == Tool::CodeServer { vscode(tool, folder) } else { Ok(()) }
         }
         Source::Pip(requirements) => pip(tool, &requirements, folder),
+        Source::Cargo(pins) => cargo(tool, &pins, folder),
         Source::System(package) => Err(ToolError::NeedsRoot { tool, package }),
     }
 }
@@ -84,6 +87,16 @@ fn pip(tool: Tool, requirements: &Path, folder: &Path) -> Result<(), ToolError> 
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"]);
     pip.arg("--only-binary=:all:").arg("--target").arg(folder.join("site")).arg("--requirement").arg(requirements);
     done(tool, "python3", pip, DOWNLOAD)
+}
+
+/// Without optimization, as its manifest says why; only the program is kept.
+fn cargo(tool: Tool, pins: &Path, folder: &Path) -> Result<(), ToolError> {
+    let build = folder.join("build");
+    let mut cargo = command("cargo");
+    cargo.args(["install", "--quiet", "--locked", "--debug", "--no-track", "--path"]).arg(pins);
+    cargo.arg("--root").arg(folder).arg("--target-dir").arg(&build);
+    done(tool, "cargo", cargo, COMPILE)?;
+    fs::remove_dir_all(&build).map_err(|source| ToolError::Cache { tool, path: build, source })
 }
 
 fn done(tool: Tool, installer: &'static str, command: Command, limit: Duration) -> Result<(), ToolError> {
