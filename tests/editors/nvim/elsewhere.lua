@@ -30,10 +30,24 @@ check('a brief from the list is opened', 20, function() return vim.fn.mode() and
 now('and is of its repository', vim.b.pactify_root == vim.uv.fs_realpath(other))
 vim.api.nvim_buf_delete(0, { force = true })
 
+-- An answer about it comes when the list of another repository is shown.
+local client = require('pactify.client')
+local request, late = client.request, nil ---@type any, any
+client.request = function(method, params, done, refused)
+  client.request = request
+  request(method, params, function(list)
+    late = function() return done and done(list) end
+  end, refused)
+end
+require('pactify.board').refresh()
+check('the list is asked for again', 10, function() return late end)
+
 vim.cmd.wincmd('t')
 vim.cmd.edit('README.md')
 vim.cmd('Pactify jobs')
 now("from a file of another repository it is that one's", is_list_of('sample'))
+late()
+now('which shows no late answer about the other', not lists('Look around elsewhere'))
 check('and has none', 20, function() return lists('No job here') end)
 now('in one window', #kit.windows('pactify://jobs') == 1)
 kit.leave()

@@ -119,17 +119,18 @@ local function show(board, list)
 end
 
 local function look()
-  if not shown or #vim.fn.win_findbuf(shown.buffer) == 0 then return end
+  local board = shown
+  if not board or #vim.fn.win_findbuf(board.buffer) == 0 then return end
   is_stale = is_asking
   if is_asking then return end
   is_asking = true
   local function asked(list)
     is_asking = false
-    if shown and list.jobs then show(shown, list.jobs) end
+    if shown == board and list.jobs then show(board, list.jobs) end
     if is_stale then M.refresh() end
     return true
   end
-  local params = vim.tbl_extend('force', jobs.here(shown.all), { repository = shown.repository })
+  local params = vim.tbl_extend('force', jobs.here(board.all), { repository = board.repository })
   client.request(require('pactify.protocol').request.status, params, asked, asked)
 end
 

@@ -152,9 +152,8 @@ end
 ---@param method string
 ---@param params table
 ---@param patience integer Milliseconds.
----@return any answer
 function M.ask(method, params, patience)
-  local answer
+  local answer ---@type any
   M.request(method, params, function(result) answer = result end, function()
     answer = false
     return true
