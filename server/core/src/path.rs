@@ -53,6 +53,12 @@ impl AbsPath {
         debug_assert!(!name.contains('/') && !matches!(name, "" | "." | ".."), "{name:?} is one component");
         Self(self.0.join(name))
     }
+
+    /// The path to which `way` leads from here: plain components with a slash between them.
+    #[must_use]
+    pub fn descend(&self, way: &str) -> Self {
+        way.split('/').fold(self.clone(), |path, name| path.join(name))
+    }
 }
 
 impl AsRef<Path> for AbsPath {

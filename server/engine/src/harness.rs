@@ -196,8 +196,7 @@ pub fn run_confined(
 /// Where the person keeps this harness's own state.
 pub fn person_state(env: &Env, harness: &dyn Harness) -> Option<AbsPath> {
     let chosen = harness.about().home_variable.and_then(|name| AbsPath::new(env.variable(name)?).ok());
-    let below = |folder: &str| folder.split('/').fold(env.directories().home().clone(), |path, name| path.join(name));
-    chosen.or_else(|| harness.about().home_folder.map(below))
+    chosen.or_else(|| Some(env.directories().home().descend(harness.about().home_folder?)))
 }
 
 /// How a program is asked something.

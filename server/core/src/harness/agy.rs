@@ -109,7 +109,7 @@ fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<
         env,
         keep_env: request.settings.environment.clone(),
         files: home.files,
-        links: home.link.into_iter().collect(),
+        links: home.links,
         stdin: Stdin::Driver,
         preflight: Vec::new(),
         leftovers: Vec::new(),
@@ -121,7 +121,7 @@ struct Home {
     /// Its place, where it is the job's own.
     gemini: Option<AbsPath>,
     files: Vec<PlannedFile>,
-    link: Option<PlannedLink>,
+    links: Vec<PlannedLink>,
 }
 
 /// One of the job's own, with the person's login linked into it.
@@ -136,13 +136,8 @@ fn private_home(request: &Request<'_>, access: Access) -> Result<Home, Failure> 
     if access == Access::ReadOnly {
         files.extend(guard::files(&request.places.home, &gemini)?);
     }
-    let state = request.places.state_of(&ABOUT);
-    let link = state.map(|state| PlannedLink {
-        at: LOGIN.split('/').fold(gemini.clone(), |path, part| path.join(part)),
-        target: LOGIN.split('/').fold(state, |path, part| path.join(part)),
-        kind: LinkKind::ReplacedFile,
-    });
-    Ok(Home { gemini: Some(gemini), files, link })
+    let links = request.places.login_links(&ABOUT, &gemini);
+    Ok(Home { gemini: Some(gemini), files, links })
 }
 
 /// The person's, as it is: what a write job may do is said by arguments. Nothing of ours is written there.
@@ -157,7 +152,7 @@ fn persons_home(request: &Request<'_>, access: Access) -> Result<Home, Failure> 
             "leave `withUserConfig` out, or move what stands in [harnesses.agy.config] into agy's own settings",
         ));
     }
-    Ok(Home { gemini: None, files: Vec::new(), link: None })
+    Ok(Home { gemini: None, files: Vec::new(), links: Vec::new() })
 }
 
 /// The prompt is no argument: it comes as a line of the stream. `--disable-slash-commands` excludes plan mode; there

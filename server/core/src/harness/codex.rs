@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::handed::{plain, utf8};
 use super::{
     About, Confined, Driver, Harness, HarnessName, HarnessSettings, Instructions, Launch, LinkKind, LoginPlace,
-    PersonFiles, PlannedFile, PlannedLink, Preflight, Request, Resume, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
+    PersonFiles, PlannedFile, Preflight, Request, Resume, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::Access;
 use crate::job::event::ExitRecord;
@@ -51,6 +51,7 @@ const ABOUT: About = About {
     instructions: Instructions::Read(&[".agents/skills", ".codex/skills"]),
     login_probe: Some(&["login", "status"]),
     login_command: Some("codex login"),
+    // codex refreshes through the link: one that lands in a copy would spend the person's only refresh token.
     login_places: &[LoginPlace { path: "auth.json", kind: LinkKind::ReplacedFile }],
     session_places: &["sessions", "archived_sessions"],
     // It does not read OPENAI_API_KEY; a provider's `env_key` is let through with the provider.
@@ -171,7 +172,7 @@ fn launch(request: &Request<'_>, Site { tree, access, network }: Site<'_>) -> Re
             .flatten()
             .map(|(name, contents)| PlannedFile { path: places.home.join(name), contents })
             .collect(),
-        links: if config.provider.uses_login { login_link(request).into_iter().collect() } else { Vec::new() },
+        links: if config.provider.uses_login { places.login_links(&ABOUT, &places.home) } else { Vec::new() },
         stdin: Stdin::Text(request.brief.as_str().to_owned()),
         preflight: vec![sandbox_check(mode)],
         // Mount points of the sandbox; a killed codex leaves them behind, empty.
@@ -200,18 +201,6 @@ fn arguments(request: &Request<'_>, tree: &str, mode: &str) -> Result<Vec<String
     }
     args.push("-");
     Ok(args.into_iter().map(str::to_owned).collect())
-}
-
-/// The login file as a link, never a copy: codex refreshes through the link, and a refresh that lands in a copy would
-/// spend the person's only refresh token.
-fn login_link(request: &Request<'_>) -> Option<PlannedLink> {
-    let places = request.places;
-    let state = places.state_of(&ABOUT)?;
-    Some(PlannedLink {
-        at: places.home.join("auth.json"),
-        target: state.join("auth.json"),
-        kind: LinkKind::ReplacedFile,
-    })
 }
 
 /// Without a working sandbox codex fails every command of the agent and still ends well: asked for beforehand.

@@ -11,7 +11,7 @@ use super::acp::AcpDriver;
 use super::handed::utf8;
 use super::{
     About, Driver, Harness, HarnessName, HarnessSettings, Instructions, Interpreter, Launch, LinkKind, LoginPlace,
-    PersonFiles, PlannedFile, PlannedLink, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
+    PersonFiles, PlannedFile, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
 };
 use crate::job::access::Access;
 use crate::{AbsPath, Failure};
@@ -53,6 +53,8 @@ const ABOUT: About = About {
         ".agents/skills",
     ]),
     login_command: Some("kimi login"),
+    // The directory of logins, never a file of it: kimi would replace the link by a file of its own. And that of the locks,
+    // or two jobs would refresh at once and spend one refresh token twice.
     login_places: &[
         LoginPlace { path: "credentials", kind: LinkKind::Directory },
         LoginPlace { path: "oauth", kind: LinkKind::Shared },
@@ -151,21 +153,9 @@ fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<
         ],
         keep_env: request.settings.environment.clone(),
         files,
-        links: login_links(request, &state),
+        links: places.login_links(&ABOUT, &state),
         stdin: Stdin::Driver,
         preflight: Vec::new(),
         leftovers: Vec::new(),
     })
-}
-
-/// The directory of logins, never a file of it: kimi would replace the link by a file of its own. And that of the locks,
-/// or two jobs would refresh at once and spend one refresh token twice.
-fn login_links(request: &Request<'_>, state: &AbsPath) -> Vec<PlannedLink> {
-    let places = request.places;
-    let own = places.state_of(&ABOUT);
-    let link = |name: &str, kind| {
-        let target = own.as_ref()?.join(name);
-        Some(PlannedLink { at: state.join(name), target, kind })
-    };
-    [link("credentials", LinkKind::Directory), link("oauth", LinkKind::Shared)].into_iter().flatten().collect()
 }

@@ -120,7 +120,8 @@ fn launch(request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {
         return second::launch(request, site);
     }
     let Site { tree, access, .. } = site;
-    let home = &request.places.home;
+    let places = request.places;
+    let home = &places.home;
     let own = home.join(CONFIG).join("opencode");
     let config = config::generate(request, access)?;
     let mut keep_env = request.settings.environment.clone();
@@ -145,7 +146,7 @@ fn launch(request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {
         env: environment(request, tree)?,
         keep_env,
         files,
-        links: login_link(request).into_iter().chain(sessions_link(request)).collect(),
+        links: [places.login_links(&ABOUT, &home.join(DATA)), Vec::from_iter(sessions_link(request))].concat(),
         stdin: Stdin::Driver,
         preflight: Vec::new(),
         leftovers: Vec::new(),
@@ -185,16 +186,6 @@ fn environment(request: &Request<'_>, tree: &AbsPath) -> Result<Vec<(String, Str
     // Without one, every program on the machine may drive the job through the port that it opens.
     env.push(("OPENCODE_SERVER_PASSWORD".to_owned(), request.nonce.to_owned()));
     Ok(env)
-}
-
-/// The login file as a link: opencode writes through it.
-fn login_link(request: &Request<'_>) -> Option<PlannedLink> {
-    let data = request.places.state_of(&ABOUT)?;
-    Some(PlannedLink {
-        at: request.places.home.join(DATA).join("opencode").join("auth.json"),
-        target: data.join("opencode").join("auth.json"),
-        kind: LinkKind::WrittenFile,
-    })
 }
 
 /// The directory of the person's sessions, for a job that is to be among them: sqlite keeps more files beside the one.

@@ -1,6 +1,6 @@
 //! What a plan is made from, and where its job is.
 
-use super::{About, HarnessSettings, PersonFile};
+use super::{About, HarnessSettings, LoginPlace, PersonFile, PlannedLink};
 use crate::brief::Brief;
 use crate::job::event::Usage;
 use crate::permission::Policy;
@@ -74,7 +74,18 @@ pub struct Places {
 impl Places {
     /// Where the person keeps the state of a program: where its variable says, else in its folder.
     pub(super) fn state_of(&self, about: &About) -> Option<AbsPath> {
-        let below = |folder: &str| Some(folder.split('/').fold(self.user_home.clone()?, |path, name| path.join(name)));
+        let below = |folder: &str| Some(self.user_home.as_ref()?.descend(folder));
         self.person_state.clone().or_else(|| below(about.home_folder?))
+    }
+
+    /// The links from `state`, where the program keeps its state in the job, to the person's logins.
+    pub(super) fn login_links(&self, about: &About, state: &AbsPath) -> Vec<PlannedLink> {
+        let Some(persons) = self.state_of(about) else { return Vec::new() };
+        let link = |place: &LoginPlace| PlannedLink {
+            at: state.descend(place.path),
+            target: persons.descend(place.path),
+            kind: place.kind,
+        };
+        about.login_places.iter().map(link).collect()
     }
 }

@@ -57,13 +57,12 @@ const TOOLCHAINS: &[Toolchain] = &[
 /// The variables to set, and the directories that they are to lead to if these exist. `is_set` tells which the person
 /// has set already: those stay. `data` is their `XDG_DATA_HOME`.
 pub fn places(home: &AbsPath, data: Option<&AbsPath>, is_set: impl Fn(&str) -> bool) -> Vec<(&'static str, AbsPath)> {
-    let below = |start: &AbsPath, way: &str| way.split('/').fold(start.clone(), |path, part| path.join(part));
-    let data = data.cloned().unwrap_or_else(|| below(home, ".local/share"));
+    let data = data.cloned().unwrap_or_else(|| home.descend(".local/share"));
     let free = TOOLCHAINS.iter().filter(|one| !is_set(one.variable) && !one.other.is_some_and(&is_set));
     free.map(|one| {
         let place = match one.place {
-            Place::Home(way) => below(home, way),
-            Place::Data(way) => below(&data, way),
+            Place::Home(way) => home.descend(way),
+            Place::Data(way) => data.descend(way),
         };
         (one.variable, place)
     })

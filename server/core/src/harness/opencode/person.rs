@@ -92,7 +92,8 @@ fn read(file: &PersonFile, home: Option<&AbsPath>) -> Result<Value, Failure> {
     if !value.is_object() {
         return Err(refused("it is no object".to_owned()));
     }
-    let directory = file.name.split('/').rev().skip(1).fold(file.directory.clone(), |at, part| at.join(part));
+    let folder = file.name.rsplit_once('/').map(|(folder, _)| file.directory.descend(folder));
+    let directory = folder.unwrap_or_else(|| file.directory.clone());
     anchor(&mut value, &Anchor { directory: &directory, home });
     if let Some(Value::Array(texts)) = value.get_mut("instructions") {
         for text in texts {
