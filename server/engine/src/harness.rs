@@ -193,7 +193,7 @@ pub fn run_confined(
     probe(env, harness, settings, program, asked).map(|output| output.success())
 }
 
-/// Where the person keeps this harness's own state.
+/// Where the person keeps this harness's own state: where its variable says, else in its folder.
 pub fn person_state(env: &Env, harness: &dyn Harness) -> Option<AbsPath> {
     let chosen = harness.about().home_variable.and_then(|name| AbsPath::new(env.variable(name)?).ok());
     chosen.or_else(|| Some(env.directories().home().descend(harness.about().home_folder?)))

@@ -25,7 +25,7 @@ pub struct About {
     /// Whether its write jobs can ask the person for permissions ([`crate::permission::Policy::Ask`]). One that cannot is
     /// never started as if it could.
     pub can_ask: bool,
-    /// The variable by which a person moves its home; its value becomes [`super::Places::person_state`].
+    /// The variable by which a person moves its state ([`super::Places::person_state`]).
     pub home_variable: Option<&'static str>,
     /// Where a person keeps its state when no variable says otherwise, below their home directory.
     pub home_folder: Option<&'static str>,

@@ -190,7 +190,7 @@ fn environment(request: &Request<'_>, tree: &AbsPath) -> Result<Vec<(String, Str
 
 /// The directory of the person's sessions, for a job that is to be among them: sqlite keeps more files beside the one.
 fn sessions_link(request: &Request<'_>) -> Option<PlannedLink> {
-    let data = request.places.state_of(&ABOUT).filter(|_| request.with_user_config)?;
+    let data = request.places.person_state.as_ref().filter(|_| request.with_user_config)?;
     let at = request.places.home.join(SESSIONS);
     Some(PlannedLink { at, target: data.join("opencode"), kind: LinkKind::Shared })
 }

@@ -62,9 +62,10 @@ pub struct Places {
     pub home: AbsPath,
     /// A private directory for temporary files; not an ancestor of `home`.
     pub tmp: AbsPath,
-    /// The person's own home directory, to link logins from.
+    /// The person's own home directory.
     pub user_home: Option<AbsPath>,
-    /// Where the person keeps this harness's own state, when a variable says so ([`About::home_variable`]).
+    /// Where the person keeps this harness's own state, to link logins from ([`About::home_variable`],
+    /// [`About::home_folder`]).
     pub person_state: Option<AbsPath>,
     /// Where pactify keeps a login of its own for this harness ([`super::Harness::kept_login`]), below `PACTIFY_HOME`; it
     /// need not exist.
@@ -72,15 +73,9 @@ pub struct Places {
 }
 
 impl Places {
-    /// Where the person keeps the state of a program: where its variable says, else in its folder.
-    pub(super) fn state_of(&self, about: &About) -> Option<AbsPath> {
-        let below = |folder: &str| Some(self.user_home.as_ref()?.descend(folder));
-        self.person_state.clone().or_else(|| below(about.home_folder?))
-    }
-
     /// The links from `state`, where the program keeps its state in the job, to the person's logins.
     pub(super) fn login_links(&self, about: &About, state: &AbsPath) -> Vec<PlannedLink> {
-        let Some(persons) = self.state_of(about) else { return Vec::new() };
+        let Some(persons) = &self.person_state else { return Vec::new() };
         let link = |place: &LoginPlace| PlannedLink {
             at: state.descend(place.path),
             target: persons.descend(place.path),

@@ -29,8 +29,8 @@ impl Asked {
     pub(crate) fn of(name: &str, configuration: &str) -> Self {
         let name = name.parse().unwrap();
         let settings = Settings::parse(configuration).unwrap().speaking("de_DE.UTF-8").harness_settings(&name);
+        let harness = registry::find(&name, &settings).unwrap();
         Self {
-            harness: registry::find(&name, &settings).unwrap(),
             job: "20261129-154512-abcdef".parse().unwrap(),
             brief: Brief::new("Fix the parser.\n").unwrap(),
             executable: path("/opt/agent"),
@@ -40,13 +40,14 @@ impl Asked {
                 home: path("/home/u/.pactify/jobs/j/home"),
                 tmp: path("/home/u/.pactify/jobs/j/tmp"),
                 user_home: Some(path("/home/u")),
-                person_state: None,
+                person_state: harness.about().home_folder.map(|folder| path("/home/u").descend(folder)),
                 kept: path(&format!("/home/u/.pactify/kept/{name}")),
             },
             model: None,
             resume: None,
             version: None,
             with_user_config: false,
+            harness,
         }
     }
 

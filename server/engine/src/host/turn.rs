@@ -279,7 +279,7 @@ fn nonce(host: &Host) -> Result<String, HostError> {
 
 fn harness_places(host: &Host, harness: &dyn Harness, workplace: &Workplace) -> Places {
     let (job, env) = (host.dir(), host.env());
-    let person_state = harness.about().home_variable.and_then(|name| AbsPath::new(env.variable(name)?).ok());
+    let person_state = harness::person_state(env, harness);
     let user_home = Some(env.directories().home().clone());
     let kept = host.store.kept(&harness.name());
     Places { tree: workplace.path().clone(), home: job.home(), tmp: job.tmp(), user_home, person_state, kept }

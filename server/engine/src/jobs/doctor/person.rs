@@ -16,7 +16,7 @@ use pactify_core::{AbsPath, Failure, JobId};
 
 use super::super::Jobs;
 use crate::env::Env;
-use crate::harness::{self, Found};
+use crate::harness::{self, Found, person_state};
 use crate::host;
 
 /// How many files of sessions are compared.
@@ -24,7 +24,7 @@ const SESSIONS: usize = 20_000;
 
 /// Whether each login that is there could be refreshed by a job that is led to it.
 pub(super) fn check_logins(env: &Env, harness: &dyn Harness) -> Vec<Finding> {
-    let Some(state) = state(env, harness) else { return Vec::new() };
+    let Some(state) = person_state(env, harness) else { return Vec::new() };
     let logins = harness.about().login_places.iter().filter(|place| place.kind != LinkKind::Shared);
     let found = logins.filter_map(|place| {
         let path = state.as_path().join(place.path);
@@ -40,7 +40,7 @@ pub(super) fn sessions(env: &Env, harness: &dyn Harness) -> Option<BTreeMap<Path
     if harness.about().session_places.is_empty() {
         return None;
     }
-    let state = state(env, harness)?;
+    let state = person_state(env, harness)?;
     let mut waiting: Vec<PathBuf> =
         harness.about().session_places.iter().map(|place| state.as_path().join(place)).collect();
     let mut found = BTreeMap::new();
@@ -111,17 +111,12 @@ impl Jobs {
 
 /// The places of a job that there is not.
 fn places(env: &Env, harness: &dyn Harness, below: &AbsPath) -> Places {
-    let person_state = harness.about().home_variable.and_then(|name| AbsPath::new(env.variable(name)?).ok());
     Places {
         tree: below.join("tree"),
         home: below.join("home"),
         tmp: below.join("tmp"),
         user_home: Some(env.directories().home().clone()),
-        person_state,
+        person_state: person_state(env, harness),
         kept: below.join("kept"),
     }
-}
-
-fn state(env: &Env, harness: &dyn Harness) -> Option<AbsPath> {
-    harness::person_state(env, harness)
 }
