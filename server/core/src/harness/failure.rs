@@ -40,6 +40,7 @@ pub(crate) const fn rule(needles: &'static [&'static str], code: FailureCode, wh
 pub(crate) const LATER: &str = "wait a little, then `pactify sub resume` or `retry` the job";
 pub(crate) const NETWORK: &str = "check the network, a proxy and the provider's address, then retry the job";
 pub(crate) const ANEW: &str = "`pactify sub retry` the job: it starts anew, with the same brief";
+pub(crate) const EVENTS: &str = "see what it did with `pactify sub events`, then retry the job";
 const OBJECTS: &str = "see what it objects to, then retry the job";
 
 /// What providers say, and what is said of those that cannot be reached.
@@ -178,6 +179,15 @@ pub(crate) fn of_sentence(speaker: Speaker<'_>, said: &str) -> Failure {
         Some(rule) => rule.meaning(speaker).failure(said),
         None => turn_failed(C::HarnessFailed, speaker.agent, said),
     }
+}
+
+/// What happened, for a reason that it gave in words of which this row is `known`; `said` is a neutral line, or nothing.
+pub(crate) fn with_reason(speaker: Speaker<'_>, known: Option<&Rule>, what: &str, said: &str) -> Failure {
+    let (code, next) = match known.map(|rule| rule.meaning(speaker)) {
+        Some(Meaning { code, next, .. }) => (code, next),
+        None => (C::HarnessFailed, EVENTS.to_owned()),
+    };
+    Failure::new(code, if said.is_empty() { what.to_owned() } else { format!("{what}: {said}") }, next)
 }
 
 /// A turn that failed, for a reason that no table knows.

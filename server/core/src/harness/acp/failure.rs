@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::super::failure::{self, Speaker};
+use super::super::failure::{self, EVENTS, Speaker};
 use super::super::notices::one_line;
 use super::wire::RpcError;
 use crate::job::event::ExitRecord;
@@ -92,7 +92,7 @@ pub(super) fn of_stop(agent: &str, reason: &str) -> Failure {
         other => (
             C::HarnessFailed,
             format!("ended its turn for a reason that this pactify does not know: {:?}", one_line(other)),
-            "see what it did with `pactify sub events`, then retry the job",
+            EVENTS,
         ),
     };
     Failure::new(code, format!("{agent} {what}"), next)

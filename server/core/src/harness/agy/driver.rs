@@ -277,7 +277,7 @@ impl Driver for StreamDriver {
             exit,
             result: self.result.as_ref(),
             results: self.results,
-            replaced: self.asked.as_deref().filter(|_| self.was_replaced),
+            was_replaced: self.was_replaced,
             doubt,
             worked: !self.used.is_empty(),
             stderr: &self.stderr,

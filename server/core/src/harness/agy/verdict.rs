@@ -3,7 +3,9 @@
 //! Neither is worth much alone. Publicly reported: exit 0 with an error, and after work that was done; SUCCESS after a
 //! time-out, after a refused tool, after background tasks were killed, and with an old quota error for an answer.
 
-use super::super::failure::{MALFORMED, Meaning, Next, PROVIDER, Rule, Speaker, ended, find, rule};
+use super::super::failure::{
+    EVENTS, MALFORMED, Next, PROVIDER, Rule, Speaker, ended, find, late_exit, rule, session_replaced, with_reason,
+};
 use super::super::notices::one_line;
 use super::super::tail::Tail;
 use super::AGENT;
@@ -23,8 +25,8 @@ pub(super) struct Turn<'a> {
     pub(super) result: Option<&'a TurnResult>,
     /// How many of them came: it should be one.
     pub(super) results: u32,
-    /// The conversation that was asked for, where another one was opened.
-    pub(super) replaced: Option<&'a str>,
+    /// Whether another conversation was opened than the one that was asked for.
+    pub(super) was_replaced: bool,
     /// Why nobody can say that a read-only job was kept from writing.
     pub(super) doubt: Option<&'a str>,
     /// Whether a tool was used.
@@ -51,18 +53,14 @@ pub(super) fn confesses(line: &str, access: Access) -> bool {
 }
 
 pub(super) fn of(turn: &Turn<'_>) -> Verdict {
-    let failed = |code, message: String, next: &str| Verdict::Failed(Failure::new(code, message, next));
+    let failed = |message: String| Verdict::Failed(Failure::new(C::HarnessFailed, message, EVENTS));
     if let Some(doubt) = turn.doubt {
         let message = format!("nothing shows that agy was kept from writing: {doubt}");
-        return failed(
-            C::HarnessIncompatible,
-            message,
-            "use another harness for read-only jobs, or agy in a write job",
-        );
+        let next = "use another harness for read-only jobs, or agy in a write job";
+        return Verdict::Failed(Failure::new(C::HarnessIncompatible, message, next));
     }
-    if let Some(asked) = turn.replaced {
-        let message = format!("agy no longer has conversation {asked:?}, and opened another one");
-        return failed(C::WrongState, message, "`pactify sub retry` the job: it starts anew, with the same brief");
+    if turn.was_replaced {
+        return Verdict::Failed(session_replaced(AGENT));
     }
     let Some(result) = turn.result else {
         return match turn.exit {
@@ -76,30 +74,25 @@ pub(super) fn of(turn: &Turn<'_>) -> Verdict {
         return Verdict::Failed(trouble(&format!("agy's turn ended as {}", one_line(&result.status)), said));
     }
     if turn.exit != ExitRecord::Code(0) {
-        let what = format!("agy called its turn a success, and {}", ended(turn.exit));
-        return Verdict::Failed(trouble(&what, &turn.stderr.quoted()));
+        return Verdict::Failed(late_exit(AGENT, &ended(turn.exit), &turn.stderr.quoted()));
     }
     if let Some(line) = turn.confession {
-        return failed(C::HarnessFailed, format!("agy called its turn a success that it was not: {line}"), RETRY);
+        return failed(format!("agy called its turn a success that it was not: {line}"));
     }
     if !turn.worked && is_quota(&result.response) && result.response.len() < 1_000 {
         return Verdict::Failed(trouble("agy answered with an error", &result.response));
     }
     if turn.results > 1 {
-        return failed(C::HarnessFailed, "agy ended its turn more than once".to_owned(), RETRY);
+        return failed("agy ended its turn more than once".to_owned());
     }
     match (result.response.trim().is_empty(), result.denied, turn.access) {
         (true, 0, _) => Verdict::Silent,
-        (true, ..) | (false, 1.., Access::Write) => failed(
-            C::HarnessFailed,
-            format!("agy refused its agent {} action(s), and called the turn a success", result.denied),
-            "see which with `pactify sub events`, then retry the job",
-        ),
+        (true, ..) | (false, 1.., Access::Write) => {
+            failed(format!("agy refused its agent {} action(s), and called the turn a success", result.denied))
+        }
         _ => Verdict::Completed,
     }
 }
-
-const RETRY: &str = "see what it said with `pactify sub events`, then retry the job";
 
 const SPEAKER: Speaker<'_> = Speaker {
     agent: AGENT,
@@ -122,17 +115,19 @@ const OWN: &[Rule] = &[
     ),
 ];
 
+/// What [`is_quota`] tells.
+const QUOTA: Rule = rule(
+    &[],
+    C::QuotaExceeded,
+    "{agent}'s quota is used up",
+    Next::Do("wait until it is renewed, then retry the job; a resumed conversation may repeat the error"),
+);
+
 /// A failure in agy's own words, by what they are about.
 fn trouble(what: &str, said: &str) -> Failure {
     let said = one_line(said);
-    let known = || find(&[OWN, PROVIDER, MALFORMED], &said).map(|rule| rule.meaning(SPEAKER));
-    let (code, next) = if is_quota(&said) {
-        let next = "wait until it is renewed, then retry the job; a resumed conversation may repeat the error";
-        (C::QuotaExceeded, next.to_owned())
-    } else {
-        known().map_or((C::HarnessFailed, RETRY.to_owned()), |Meaning { code, next, .. }| (code, next))
-    };
-    Failure::new(code, if said.is_empty() { what.to_owned() } else { format!("{what}: {said}") }, next)
+    let known = if is_quota(&said) { Some(&QUOTA) } else { find(&[OWN, PROVIDER, MALFORMED], &said) };
+    with_reason(SPEAKER, known, what, &said)
 }
 
 fn is_quota(text: &str) -> bool {

@@ -4,7 +4,7 @@
 //! ([`super::event`]); what is no such event is kept as chatter and is no answer. A turn is complete when the program
 //! exits with 0, said nothing to the contrary, and, where it may only look, answered something.
 
-use super::super::failure::{MALFORMED, Meaning, PROVIDER, Speaker, ended, find, session_replaced};
+use super::super::failure::{MALFORMED, PROVIDER, Speaker, ended, find, session_replaced, with_reason};
 use super::super::notices::{Notices, cut, one_line};
 use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, HarnessName, Resume, Step};
@@ -197,14 +197,7 @@ impl CliDriver {
         let log_in =
             format!("log in with {} itself, or let its key through with `environment`; then retry the job", self.name);
         let speaker = Speaker { agent: &self.name, log_in: &log_in };
-        let (code, next) = match find(&[PROVIDER, MALFORMED], said).map(|rule| rule.meaning(speaker)) {
-            Some(Meaning { code, next, .. }) => (code, next),
-            None => (
-                FailureCode::HarnessFailed,
-                "see what it said with `pactify sub events`, then retry the job".to_owned(),
-            ),
-        };
-        Failure::new(code, format!("{what}: {said}"), next)
+        with_reason(speaker, find(&[PROVIDER, MALFORMED], said), what, said)
     }
 }
 

@@ -4,7 +4,7 @@
 //! The verdict on a turn is therefore [`super::records`]'s: without them no turn of kimi's is believed.
 
 use super::super::acp::{Ask, Dialect, Finding};
-use super::super::failure::{self, Speaker};
+use super::super::failure::{self, EVENTS, Speaker};
 use super::super::notices::one_line;
 use super::super::{Evidence, Reading};
 use super::config::READING;
@@ -133,9 +133,5 @@ fn unverified(why: &str) -> Failure {
 }
 
 fn failed(how: &str) -> Failure {
-    Failure::new(
-        FailureCode::HarnessFailed,
-        format!("kimi calls its turn ended, but {how}"),
-        "see what it did with `pactify sub events`, then retry the job",
-    )
+    Failure::new(FailureCode::HarnessFailed, format!("kimi calls its turn ended, but {how}"), EVENTS)
 }
