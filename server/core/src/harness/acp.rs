@@ -23,6 +23,7 @@ use super::Evidence;
 use crate::Failure;
 use crate::job::event::Usage;
 
+pub use super::failure::Speaker;
 pub use ask::Ask;
 pub use driver::AcpDriver;
 pub use failure::Stage;
@@ -31,12 +32,12 @@ pub use wire::RpcError;
 
 /// What one agent has of its own. Made for one launch, so it knows the job's mode.
 pub trait Dialect: Send {
-    /// The agent, as sentences call it.
-    fn agent(&self) -> &str;
+    /// The agent, and how a person logs in with it.
+    fn speaker(&self) -> Speaker<'_>;
 
-    /// What a person does who has no login: one step.
-    fn log_in(&self) -> String {
-        format!("log {} in, as it does in a terminal, then retry the job", self.agent())
+    /// The agent, as sentences call it.
+    fn agent(&self) -> &str {
+        self.speaker().agent
     }
 
     /// Whether it is offered to read and write the tree's files through us.
@@ -122,19 +123,29 @@ pub enum Finding {
 }
 
 /// An agent without quirks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plain {
     /// The agent, as sentences call it.
     pub agent: String,
+    /// What a person does who has no login: one step.
+    pub log_in: String,
     /// The mode that the session is to be in.
     pub mode: Option<String>,
     /// The login method to ask for.
     pub login_method: Option<String>,
 }
 
+impl Plain {
+    /// The agent of this name, of which nothing else is known.
+    pub fn named(agent: &str) -> Self {
+        let log_in = format!("log {agent} in, as it does in a terminal, then retry the job");
+        Self { agent: agent.to_owned(), log_in, mode: None, login_method: None }
+    }
+}
+
 impl Dialect for Plain {
-    fn agent(&self) -> &str {
-        &self.agent
+    fn speaker(&self) -> Speaker<'_> {
+        Speaker { agent: &self.agent, log_in: &self.log_in }
     }
 
     fn offers_files(&self) -> bool {

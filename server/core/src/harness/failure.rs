@@ -126,11 +126,11 @@ pub(crate) const MALFORMED: &[Rule] = &[rule(
 
 /// Whose words they are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Speaker<'a> {
+pub struct Speaker<'a> {
     /// The program, as sentences call it; its section of the configuration has the same name.
-    pub(crate) agent: &'a str,
+    pub agent: &'a str,
     /// What a person does who has no login: one step.
-    pub(crate) log_in: &'a str,
+    pub log_in: &'a str,
 }
 
 /// What a sentence means.

@@ -34,7 +34,7 @@ impl Default for Start {
             brief: "Fix it.".to_owned(),
             model: None,
             resume: None,
-            dialect: Plain { agent: "agent".to_owned(), ..Plain::default() },
+            dialect: Plain::named("agent"),
             harness: None,
         }
     }

@@ -151,8 +151,7 @@ fn a_session_that_is_gone_or_replaced_is_told() {
 
 #[test]
 fn mode_model_and_login_are_chosen_before_the_prompt() {
-    let dialect =
-        Plain { agent: "agent".to_owned(), mode: Some("ask".to_owned()), login_method: Some("key".to_owned()) };
+    let dialect = Plain { mode: Some("ask".to_owned()), login_method: Some("key".to_owned()), ..Plain::named("agent") };
     let mut agent = Agent::new(Start { dialect, model: Some("big".to_owned()), ..Start::default() });
     agent.reply(&json!({"protocolVersion": 1}));
     assert_eq!((agent.last_method(), &agent.sent[1]["params"]["methodId"]), ("authenticate", &json!("key")));

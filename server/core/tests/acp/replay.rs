@@ -98,7 +98,7 @@ pub(crate) fn recorded(agent: &str, name: &str) -> Vec<Value> {
 }
 
 fn replay(agent: &str, name: &str) -> (Agent, Conclusion) {
-    let dialect = Plain { agent: agent.to_owned(), ..Plain::default() };
+    let dialect = Plain::named(agent);
     replay_from(agent, name, Start { dialect, ..Start::default() })
 }
 

@@ -51,7 +51,7 @@ fn check(message: &Value) -> Option<()> {
 
 #[test]
 fn what_is_sent_is_what_the_schema_says() {
-    let dialect = Plain { agent: "a".into(), mode: Some("m".into()), login_method: Some("k".into()) };
+    let dialect = Plain { mode: Some("m".into()), login_method: Some("k".into()), ..Plain::named("a") };
     let mut first =
         Agent::new(Start { dialect, model: Some("big".into()), permissions: Policy::Ask, ..Start::default() });
     first.reply(&json!({"protocolVersion": 1}));

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::failure::{Speaker, refused, session_lost};
+use super::super::failure::{refused, session_lost};
 use super::super::notices::Notices;
 use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, Evidence, FileAnswer, Request, Step};
@@ -146,10 +146,8 @@ impl AcpDriver {
         let result = match result {
             Ok(result) => result,
             Err(error) => {
-                let log_in = self.dialect.log_in();
-                let speaker = Speaker { agent: self.dialect.agent(), log_in: &log_in };
                 let known = self.dialect.failure(stage, &error);
-                let failure = known.unwrap_or_else(|| failure::of_error(speaker, stage, &error));
+                let failure = known.unwrap_or_else(|| failure::of_error(self.dialect.speaker(), stage, &error));
                 return self.fail(failure);
             }
         };

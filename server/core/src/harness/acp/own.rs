@@ -136,8 +136,8 @@ impl Harness for OwnAgent {
             // Never the mode of write jobs: the agent's own first mode, where no other is named.
             Access::ReadOnly => protocol.read_only_mode.clone(),
         };
-        let agent = self.name.to_string();
-        let dialect = Plain { agent, mode, login_method: protocol.login_method.clone() };
+        let login_method = protocol.login_method.clone();
+        let dialect = Plain { mode, login_method, ..Plain::named(self.name.as_str()) };
         Box::new(AcpDriver::new(Box::new(dialect), request, access))
     }
 }

@@ -13,9 +13,10 @@ use super::{AGENT, STATE, TESTED_VERSION};
 use crate::job::access::Access;
 use crate::{Failure, FailureCode};
 
-const LOG_IN: &str = "run `kimi login` in a terminal, or see to the provider's key in kimi's own config.toml; then retry \
-                      the job";
-const SPEAKER: Speaker<'_> = Speaker { agent: AGENT, log_in: LOG_IN };
+const SPEAKER: Speaker<'_> = Speaker {
+    agent: AGENT,
+    log_in: "run `kimi login` in a terminal, or see to the provider's key in kimi's own config.toml; then retry the job",
+};
 
 /// The longest `wire.jsonl` that is read, in bytes: the prompts and answers of all turns of a session are in it.
 const WIRE_MAX: u64 = 256 << 20;
@@ -74,12 +75,8 @@ impl Kimi {
 }
 
 impl Dialect for Kimi {
-    fn agent(&self) -> &'static str {
-        "kimi"
-    }
-
-    fn log_in(&self) -> String {
-        LOG_IN.to_owned()
+    fn speaker(&self) -> Speaker<'_> {
+        SPEAKER
     }
 
     fn chooses_model(&self) -> bool {

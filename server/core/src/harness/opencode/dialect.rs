@@ -6,15 +6,17 @@
 
 use serde_json::Value;
 
-use super::super::acp::{Ask, Dialect, Finding, RpcError, Stage};
+use super::super::acp::{Dialect, Finding, RpcError, Stage};
 use super::super::failure::{self, Speaker};
 use super::super::notices::one_line;
 use super::{AGENT, TESTED_VERSION};
 use crate::job::access::Access;
 use crate::{Failure, FailureCode};
 
-const LOG_IN: &str = "run `opencode auth login` in a terminal, or set the provider's key; then retry the job";
-const SPEAKER: Speaker<'_> = Speaker { agent: AGENT, log_in: LOG_IN };
+const SPEAKER: Speaker<'_> = Speaker {
+    agent: AGENT,
+    log_in: "run `opencode auth login` in a terminal, or set the provider's key; then retry the job",
+};
 
 /// Requests that failed in a row, before the job gives up: 2, 4 and 8 seconds lie between them.
 const REFUSED_MAX: u32 = 4;
@@ -70,20 +72,12 @@ impl Opencode {
 }
 
 impl Dialect for Opencode {
-    fn agent(&self) -> &'static str {
-        "opencode"
-    }
-
-    fn log_in(&self) -> String {
-        LOG_IN.to_owned()
+    fn speaker(&self) -> Speaker<'_> {
+        SPEAKER
     }
 
     fn chooses_model(&self) -> bool {
         false
-    }
-
-    fn is_question(&self, ask: &Ask) -> bool {
-        ask.has_several_answers()
     }
 
     fn failure(&self, stage: Stage, error: &RpcError) -> Option<Failure> {

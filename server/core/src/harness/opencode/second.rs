@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::acp::Dialect;
+use super::super::acp::{Dialect, Speaker};
 use super::super::handed::utf8;
 use super::super::{Instructions, KeptLogin, Launch, PlannedFile, Request, Site, Stdin};
 use super::{AGENT, CONFIG, TESTED_VERSION, USER, config};
@@ -31,7 +31,10 @@ pub(super) const KEPT: KeptLogin = KeptLogin {
     ],
 };
 
-const LOG_IN: &str = "run `pactify sub login opencode` in a terminal, or set the provider's key; then retry the job";
+const SPEAKER: Speaker<'_> = Speaker {
+    agent: AGENT,
+    log_in: "run `pactify sub login opencode` in a terminal, or set the provider's key; then retry the job",
+};
 
 /// Everything that it is known to ask for, and what a job answers. Each by its name, as nothing says that `*` names all.
 const PERMISSIONS: &[(&str, &str)] = &[
@@ -137,12 +140,8 @@ fn permissions() -> Value {
 pub(super) struct Second;
 
 impl Dialect for Second {
-    fn agent(&self) -> &'static str {
-        "opencode"
-    }
-
-    fn log_in(&self) -> String {
-        LOG_IN.to_owned()
+    fn speaker(&self) -> Speaker<'_> {
+        SPEAKER
     }
 
     fn chooses_model(&self) -> bool {
