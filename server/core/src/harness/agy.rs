@@ -70,8 +70,8 @@ impl Harness for Agy {
         words.into_iter().find(|word| numbers(word).is_some()).map(str::to_owned)
     }
 
-    fn check_settings(&self, asked: &HarnessSettings, _access: Access) -> Result<(), Failure> {
-        settings::check(&asked.config)
+    fn check_settings(&self, asked: &HarnessSettings, access: Access) -> Result<(), Failure> {
+        settings::allowed(&asked.config, access).map(drop)
     }
 
     fn launch(&self, request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {

@@ -86,8 +86,8 @@ impl Harness for Kimi {
         is_script.then_some(node)
     }
 
-    fn check_settings(&self, settings: &HarnessSettings, _access: Access) -> Result<(), Failure> {
-        config::check(&settings.config)
+    fn check_settings(&self, settings: &HarnessSettings, access: Access) -> Result<(), Failure> {
+        config::check(&settings.config, access)
     }
 
     fn launch(&self, request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {

@@ -69,8 +69,8 @@ impl Harness for Opencode {
         launcher::native_candidates(executable, launcher::Machine::of_this_build())
     }
 
-    fn check_settings(&self, settings: &HarnessSettings, _access: Access) -> Result<(), Failure> {
-        config::settings(&settings.config).map(drop)
+    fn check_settings(&self, settings: &HarnessSettings, access: Access) -> Result<(), Failure> {
+        config::check(&settings.config, access)
     }
 
     fn launch(&self, request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {

@@ -204,6 +204,19 @@ fn a_write_job_of_opencode_has_all_but_permissions_and_plugins() {
 }
 
 #[test]
+fn what_is_a_table_is_never_replaced_by_something_else() {
+    for (setting, named) in
+        [("provider = \"x\"", "`provider`"), ("provider.gateway.options = 5", "`provider.gateway.options`")]
+    {
+        let asked = asked(&Opencode, &format!("[harnesses.opencode.config]\n{setting}"), "1.18.33");
+        let own = [file("opencode/opencode.json", OF_OPENCODE)];
+        let failure = planned(&Opencode, &asked, &own, Access::Write).unwrap_err();
+        assert_eq!(failure.code, FailureCode::InvalidConfig, "{setting}");
+        assert!(failure.message.contains(&format!("{named} must be a table")), "{setting}: {failure:?}");
+    }
+}
+
+#[test]
 fn where_somebody_is_asked_the_tools_of_their_servers_are_asked_about() {
     let asked = asked(&Opencode, "", "1.18.33");
     let own = [file("opencode/opencode.json", "{}")];

@@ -106,6 +106,7 @@ fn what_a_promise_hangs_on_cannot_be_set() {
         (&Kimi, "[[harnesses.kimi.config.hooks]]\nevent = \"x\"", "`hooks`"),
         (&Kimi, "[harnesses.kimi.config]\ntelemetry = true", "`telemetry`"),
         (&Kimi, "[harnesses.kimi.config]\nloop_control = 5", "`loop_control`"),
+        (&Opencode, "[harnesses.opencode.config]\nexperimental = 5", "`experimental`"),
         (&Kimi, "[harnesses.kimi.config.providers.x]\napi_key = \"sk-x\"", "`providers.x.api_key`"),
         (&Opencode, "[harnesses.opencode.config.permission]\nbash = \"allow\"", "`permission`"),
         (&Opencode, "[[harnesses.opencode.config.permissions]]\naction = \"shell\"", "`permissions`"),

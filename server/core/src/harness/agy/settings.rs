@@ -1,9 +1,9 @@
 //! agy's settings: what makes the access mode, and the person's own on top where they do not touch it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toml::Table;
 
-use super::super::settings::bounds::{Bounds, On, lock};
+use super::super::settings::bounds::{Bounds, Object, On, lock};
 use crate::Failure;
 use crate::job::access::Access;
 
@@ -29,18 +29,14 @@ const BOUNDS: Bounds = Bounds {
     instead: "let a variable with it through (`environment`)",
 };
 
-/// Whether `own`, the person's settings in `[harnesses.agy.config]`, are ones that a job may have.
-pub(super) fn check(own: &Table) -> Result<(), Failure> {
-    BOUNDS.check(own, &Table::new(), Access::Write)
+/// The person's settings, if they are ones that a job of this access may have.
+pub(super) fn allowed(wanted: &Table, access: Access) -> Result<Object, Failure> {
+    BOUNDS.over(Object::new(), wanted, access)
 }
 
 /// The text of `settings.json`.
-pub(super) fn generate(own: &Table, access: Access) -> Result<String, Failure> {
-    check(own)?;
-    let mut all: Map<String, Value> = serde_json::to_value(own)
-        .ok()
-        .and_then(|value| if let Value::Object(map) = value { Some(map) } else { None })
-        .unwrap_or_default();
+pub(super) fn generate(wanted: &Table, access: Access) -> Result<String, Failure> {
+    let mut all = allowed(wanted, access)?;
     if access == Access::ReadOnly {
         let allowed = COMMANDS.iter().map(|command| format!("command({command})"));
         let allowed: Vec<_> = std::iter::once(READING.to_owned()).chain(allowed).collect();

@@ -98,9 +98,7 @@ const BOUNDS: Bounds = Bounds {
 
 /// Whether `wanted`, the person's settings, are ones that a job of this access may have.
 pub(super) fn check(wanted: &Table, access: Access) -> Result<(), Failure> {
-    let mut config = base(access == Access::Write)?;
-    BOUNDS.check(wanted, &config, access)?;
-    BOUNDS.merge(&mut config, wanted)
+    BOUNDS.over(base(access == Access::Write)?, wanted, access).map(drop)
 }
 
 fn base(network: bool) -> Result<Table, Failure> {
@@ -120,10 +118,7 @@ pub(super) fn generate(job: Job<'_>) -> Result<Config, Failure> {
         BOUNDS.merge(&mut config, &own)?;
     }
 
-    let wanted = &job.request.settings.config;
-    BOUNDS.check(wanted, &config, job.access)?;
-    BOUNDS.merge(&mut config, wanted)?;
-
+    let mut config = BOUNDS.over(config, &job.request.settings.config, job.access)?;
     let provider = provider(&config);
     for decided in [mark(job.request.job), hidden(&config, job.request, &provider), untrusted(job.tree)] {
         BOUNDS.merge(&mut config, &decided)?;

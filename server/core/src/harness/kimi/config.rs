@@ -56,8 +56,7 @@ pub(super) fn render(request: &Request<'_>, access: Access) -> Result<String, Fa
             config.insert(key, value);
         }
     }
-    check(&request.settings.config)?;
-    BOUNDS.merge(&mut config, &request.settings.config)?;
+    let mut config = BOUNDS.over(config, &request.settings.config, access)?;
     if let Some(model) = request.model.or(request.settings.model.as_deref()) {
         config.insert("default_model".to_owned(), model.into());
     }
@@ -131,8 +130,7 @@ fn read(own: &str) -> Result<Table, Failure> {
     })
 }
 
-/// Whether `wanted`, the person's settings in `[harnesses.kimi.config]`, are ones that a job may have.
-pub(super) fn check(wanted: &Table) -> Result<(), Failure> {
-    BOUNDS.check(wanted, &Table::new(), Access::Write)?;
-    BOUNDS.merge(&mut base(), wanted)
+/// Whether `wanted`, the person's settings, are ones that a job of this access may have.
+pub(super) fn check(wanted: &Table, access: Access) -> Result<(), Failure> {
+    BOUNDS.over(base(), wanted, access).map(drop)
 }

@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 use toml::Table;
 
-use super::super::settings::bounds::{Bounds, On, lock};
+use super::super::settings::bounds::{Bounds, Object, On, lock};
 use super::super::{Request, SeenLogins, VendorKeys};
 use super::{TESTED_VERSION, person};
 use crate::Failure;
@@ -48,21 +48,21 @@ const BOUNDS: Bounds = Bounds {
 
 /// The configuration of a job, or the person's setting that stands in its way.
 pub(super) fn generate(request: &Request<'_>, access: Access) -> Result<Config, Failure> {
-    let mut config = common(request)?;
+    let mut config = common(request, access)?;
     config["permission"] = permissions(access, request.permissions);
     if request.with_user_config && request.permissions == Policy::Ask {
         ask_for_the_rest(&mut config["permission"]);
     }
     if request.permissions == Policy::Ask {
         // Otherwise a no ends the turn at once.
-        config["experimental"]["continue_loop_on_deny"] = true.into();
+        config[EXPERIMENTAL]["continue_loop_on_deny"] = true.into();
     }
     text(&config)
 }
 
 /// The configuration of a job of version 2, which has its permissions in a list.
 pub(super) fn generate_second(request: &Request<'_>, permissions: Value) -> Result<Config, Failure> {
-    let mut config = common(request)?;
+    let mut config = common(request, Access::Write)?;
     config["permissions"] = permissions;
     text(&config)
 }
@@ -74,19 +74,31 @@ fn text(config: &Value) -> Result<Config, Failure> {
     Ok(Config { text, variables })
 }
 
+/// A table, whatever the person's settings say: a job may have a decision below it.
+const EXPERIMENTAL: &str = "experimental";
+
+/// What the person's settings go over.
+fn base() -> Object {
+    let base = [
+        ("$schema", "https://opencode.ai/config.json".into()),
+        ("autoupdate", false.into()),
+        ("share", "disabled".into()),
+        ("snapshot", false.into()),
+        (EXPERIMENTAL, json!({})),
+    ];
+    base.map(|(key, value)| (key.to_owned(), value)).into_iter().collect()
+}
+
 /// Everything but permissions.
-fn common(request: &Request<'_>) -> Result<Value, Failure> {
-    let wanted = settings(&request.settings.config)?;
-    let mut config = json!({
-        "$schema": "https://opencode.ai/config.json",
-        "autoupdate": false,
-        "share": "disabled",
-        "snapshot": false,
-    });
+fn common(request: &Request<'_>, access: Access) -> Result<Value, Failure> {
+    let mut config = base();
     if request.with_user_config {
-        merge(&mut config, &Value::Object(person::take(request)?.config));
+        person::merge(&mut config, person::take(request)?.config);
     }
-    merge(&mut config, &wanted);
+    let mut config = BOUNDS.over(config, &request.settings.config, access)?;
+    // Nothing is said of it where nobody has a setting below it.
+    config.retain(|key, value| key != EXPERIMENTAL || *value != json!({}));
+    let mut config = Value::Object(config);
     let model = request.model.or(request.settings.model.as_deref()).map(str::to_owned);
     let model = model.or_else(|| config.get("model")?.as_str().map(str::to_owned));
     if let Some(model) = &model {
@@ -173,10 +185,9 @@ pub(super) fn package_lock(version: Option<&str>) -> String {
     json!({"lockfileVersion": 3, "packages": {"": {"dependencies": dependencies}}}).to_string()
 }
 
-/// The person's settings as JSON, unless one of them is not theirs to set.
-pub(super) fn settings(table: &Table) -> Result<Value, Failure> {
-    BOUNDS.check(table, &Table::new(), Access::Write)?;
-    serde_json::to_value(table).map_err(|error| Failure::internal(error.to_string()))
+/// Whether `wanted`, the person's settings, are ones that a job of this access may have.
+pub(super) fn check(wanted: &Table, access: Access) -> Result<(), Failure> {
+    BOUNDS.over(base(), wanted, access).map(drop)
 }
 
 fn collect_variables(value: &Value, found: &mut Vec<String>) {
@@ -189,17 +200,5 @@ fn collect_variables(value: &Value, found: &mut Vec<String>) {
         Value::Array(values) => values.iter().for_each(|value| collect_variables(value, found)),
         Value::Object(members) => members.values().for_each(|value| collect_variables(value, found)),
         _ => {}
-    }
-}
-
-pub(super) fn merge(config: &mut Value, wanted: &Value) {
-    let (Value::Object(below), Value::Object(inner)) = (&mut *config, wanted) else { return };
-    for (key, value) in inner {
-        match below.get_mut(key) {
-            Some(found) if found.is_object() && value.is_object() => merge(found, value),
-            _ => {
-                below.insert(key.clone(), value.clone());
-            }
-        }
     }
 }

@@ -4,8 +4,9 @@
 //! The text may be JSON with comments and trailing commas, and names files relative to its own directory; what is taken
 //! over is plain JSON that names them from anywhere.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
+use super::super::settings::bounds::Object;
 use super::super::{PersonFile, Request};
 use crate::{AbsPath, Failure, FailureCode};
 
@@ -35,9 +36,9 @@ const LEFT_OUT: &[&str] = &[
 const LEFT_OUT_OF_AGENTS: &[&str] = &["permission", "permissions", "tools"];
 
 /// The person's configuration, as a job may have it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Taken {
-    pub(super) config: Map<String, Value>,
+    pub(super) config: Object,
     /// The keys that stay behind.
     pub(super) left_out: Vec<String>,
 }
@@ -45,14 +46,13 @@ pub(super) struct Taken {
 /// All of the person's files, one over the other. The agent of a job is `build`; where the job names a model, that
 /// one's own model stays behind.
 pub(super) fn take(request: &Request<'_>) -> Result<Taken, Failure> {
-    let mut all = json!({});
+    let mut config = Object::new();
     for file in request.person_files.iter().filter(|file| file.name != INSTRUCTIONS) {
-        super::config::merge(&mut all, &read(file, request.places.user_home.as_ref())?);
+        merge(&mut config, read(file, request.places.user_home.as_ref())?);
     }
-    let Value::Object(mut config) = all else { return Ok(Taken::default()) };
     config.remove("$schema");
     let mut left_out = Vec::new();
-    let mut leave = |from: &mut Map<String, Value>, keys: &[&str], of: &str| {
+    let mut leave = |from: &mut Object, keys: &[&str], of: &str| {
         for key in keys {
             if from.remove(*key).is_some() {
                 left_out.push(format!("{of}{key}"));
@@ -80,7 +80,17 @@ pub(super) fn secrets(request: &Request<'_>) -> Vec<String> {
     values.flat_map(|value: Value| crate::redact::secrets_in_json(&value)).collect()
 }
 
-fn read(file: &PersonFile, home: Option<&AbsPath>) -> Result<Value, Failure> {
+/// Puts one configuration of opencode over another as it does itself: what is no table in both is the upper one's.
+pub(super) fn merge(config: &mut Object, upper: Object) {
+    for (key, value) in upper {
+        match (config.get_mut(&key), value) {
+            (Some(Value::Object(below)), Value::Object(inner)) => merge(below, inner),
+            (_, value) => drop(config.insert(key, value)),
+        }
+    }
+}
+
+fn read(file: &PersonFile, home: Option<&AbsPath>) -> Result<Object, Failure> {
     let refused = |what: String| {
         let next = "correct it, or leave `withUserConfig` out; then retry the job";
         Failure::new(FailureCode::InvalidConfig, format!("your own {}: {what}", file.name), next)
@@ -89,9 +99,6 @@ fn read(file: &PersonFile, home: Option<&AbsPath>) -> Result<Value, Failure> {
         // Never the text around a mistake: it may be a key.
         refused(format!("it is no JSON (line {})", error.line()))
     })?;
-    if !value.is_object() {
-        return Err(refused("it is no object".to_owned()));
-    }
     let folder = file.name.rsplit_once('/').map(|(folder, _)| file.directory.descend(folder));
     let directory = folder.unwrap_or_else(|| file.directory.clone());
     anchor(&mut value, &Anchor { directory: &directory, home });
@@ -100,7 +107,10 @@ fn read(file: &PersonFile, home: Option<&AbsPath>) -> Result<Value, Failure> {
             anchor_home(text, home);
         }
     }
-    Ok(value)
+    match value {
+        Value::Object(config) => Ok(config),
+        _ => Err(refused("it is no object".to_owned())),
+    }
 }
 
 struct Anchor<'a> {
@@ -196,6 +206,8 @@ fn string(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -4,11 +4,15 @@
 //! promises about a job: setting it is refused by name, never ignored. So is a secret, as settings are copied into every
 //! job's record. Which keys those are each harness says for itself, in its [`Bounds`].
 
+use serde_json::Map;
 use toml::{Table, Value};
 
 use crate::job::access::Access;
 use crate::redact::names_a_secret;
 use crate::{Failure, FailureCode};
+
+/// An object of JSON.
+pub(crate) type Object = Map<String, serde_json::Value>;
 
 /// What one harness's settings are held against.
 #[derive(Debug)]
@@ -48,18 +52,18 @@ pub(crate) const fn lock(path: &'static [&'static str], on: On, why: &'static st
 }
 
 impl Bounds {
-    /// Refuses what a promise of a job of this access hangs on, unless it says what `planned` says anyway, and what must not
-    /// be in a job's record.
-    pub(crate) fn check(&self, wanted: &Table, planned: &Table, access: Access) -> Result<(), Failure> {
-        self.refuse_locked(wanted, planned, access, &mut Vec::new())?;
+    /// `planned`, what a job of this access has anyway, with `wanted`, the person's settings, over it. Refused are what a
+    /// promise hangs on, unless `planned` says the same, what must not be in a job's record, and what [`Bounds::merge`]
+    /// refuses.
+    pub(crate) fn over<T: Tree>(&self, mut planned: T, wanted: &Table, access: Access) -> Result<T, Failure> {
+        self.refuse_locked(wanted, Some(&planned), access, &mut Vec::new())?;
         let is_secret = |path: &[&str], text: &str| !(self.names_variable)(path, text) && leads_to_a_secret(path);
-        match secret_in(wanted, &is_secret) {
-            Some(key) => {
-                let why = format!("a secret written here would be copied into every job's record; {}", self.instead);
-                Err(self.refused(&key, On::EveryJob, &why))
-            }
-            None => Ok(()),
+        if let Some(key) = secret_in(wanted, &is_secret) {
+            let why = format!("a secret written here would be copied into every job's record; {}", self.instead);
+            return Err(self.refused(&key, On::EveryJob, &why));
         }
+        self.merge(&mut planned, wanted)?;
+        Ok(planned)
     }
 
     /// The lock on a key, where a job of this access has one.
@@ -72,16 +76,16 @@ impl Bounds {
     }
 
     /// Puts `wanted` over `config`, table by table; a table is never replaced by something else.
-    pub(crate) fn merge(&self, config: &mut Table, wanted: &Table) -> Result<(), Failure> {
+    pub(crate) fn merge<T: Tree>(&self, config: &mut T, wanted: &Table) -> Result<(), Failure> {
         self.merge_at(config, wanted, &mut Vec::new())
     }
 
-    fn merge_at<'a>(&self, config: &mut Table, wanted: &'a Table, path: &mut Vec<&'a str>) -> Result<(), Failure> {
+    fn merge_at<'a, T: Tree>(&self, config: &mut T, wanted: &'a Table, path: &mut Vec<&'a str>) -> Result<(), Failure> {
         for (key, value) in wanted {
             path.push(key);
-            match (config.get_mut(key), value) {
-                (Some(Value::Table(below)), Value::Table(inner)) => self.merge_at(below, inner, path)?,
-                (Some(Value::Table(_)), _) => {
+            match (config.table_mut(key), value) {
+                (Some(below), Value::Table(inner)) => self.merge_at(below, inner, path)?,
+                (Some(_), _) => {
                     let (key, section) = (path.join("."), self.section());
                     return Err(Failure::new(
                         FailureCode::InvalidConfig,
@@ -89,30 +93,28 @@ impl Bounds {
                         format!("correct `{key}` in {section} in pactify's configuration"),
                     ));
                 }
-                _ => {
-                    config.insert(key.clone(), value.clone());
-                }
+                (None, _) => config.put(key, value),
             }
             path.pop();
         }
         Ok(())
     }
 
-    fn refuse_locked<'a>(
+    /// `planned` is what a job has where `path` leads; nothing where it has no table there.
+    fn refuse_locked<'a, T: Tree>(
         &self,
         wanted: &'a Table,
-        planned: &Table,
+        planned: Option<&T>,
         access: Access,
         path: &mut Vec<&'a str>,
     ) -> Result<(), Failure> {
         for (key, value) in wanted {
             path.push(key);
-            let same = planned.get(key) == Some(value) || (self.tightens)(path, value);
+            let same = planned.is_some_and(|planned| planned.says(key, value)) || (self.tightens)(path, value);
+            let below = planned.and_then(|planned| planned.table(key));
             match (value, self.locked(path, access)) {
                 _ if same => {}
-                (Value::Table(inner), found) if found.is_none() || planned.get(key).is_some_and(Value::is_table) => {
-                    let empty = Table::new();
-                    let below = planned.get(key).and_then(Value::as_table).unwrap_or(&empty);
+                (Value::Table(inner), found) if found.is_none() || below.is_some() => {
                     self.refuse_locked(inner, below, access, path)?;
                 }
                 (_, Some(lock)) => return Err(self.refused(&path.join("."), lock.on, lock.why)),
@@ -136,6 +138,59 @@ impl Bounds {
     fn section(&self) -> String {
         format!("[harnesses.{}.config]", self.harness)
     }
+}
+
+/// A configuration as tables in tables, in the language that the harness reads.
+pub(crate) trait Tree {
+    /// What stands at `key`, if it is a table.
+    fn table(&self, key: &str) -> Option<&Self>;
+    /// The same, to be changed.
+    fn table_mut(&mut self, key: &str) -> Option<&mut Self>;
+    /// Whether just this stands at `key`.
+    fn says(&self, key: &str, value: &Value) -> bool;
+    /// Has this at `key`, and nothing else.
+    fn put(&mut self, key: &str, value: &Value);
+}
+
+impl Tree for Table {
+    fn table(&self, key: &str) -> Option<&Self> {
+        self.get(key)?.as_table()
+    }
+
+    fn table_mut(&mut self, key: &str) -> Option<&mut Self> {
+        self.get_mut(key)?.as_table_mut()
+    }
+
+    fn says(&self, key: &str, value: &Value) -> bool {
+        self.get(key) == Some(value)
+    }
+
+    fn put(&mut self, key: &str, value: &Value) {
+        self.insert(key.to_owned(), value.clone());
+    }
+}
+
+impl Tree for Object {
+    fn table(&self, key: &str) -> Option<&Self> {
+        self.get(key)?.as_object()
+    }
+
+    fn table_mut(&mut self, key: &str) -> Option<&mut Self> {
+        self.get_mut(key)?.as_object_mut()
+    }
+
+    fn says(&self, key: &str, value: &Value) -> bool {
+        self.get(key) == Some(&json(value))
+    }
+
+    fn put(&mut self, key: &str, value: &Value) {
+        self.insert(key.to_owned(), json(value));
+    }
+}
+
+/// A setting as JSON has it.
+fn json(value: &Value) -> serde_json::Value {
+    serde_json::to_value(value).unwrap_or_default()
 }
 
 /// Where the first text in `settings` is that `is_secret` takes for one, given the names that lead to it.
