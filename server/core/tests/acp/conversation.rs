@@ -314,6 +314,8 @@ fn the_word_done_after_a_refusal_is_believed_where_a_person_refused_or_something
 #[test]
 fn the_word_done_after_a_refused_write_is_believed_where_it_was_made_later() {
     let refused = || FileAnswer::Refused("a link is on the way".to_owned());
+    let deep = |name: &str| format!("/tree/{}{name}", format!("{}/", "d".repeat(100)).repeat(20));
+    let (deep, other) = (deep("a"), deep("b"));
     for (writes, expected) in [
         (&[("/tree/a", FileAnswer::Written)][..], None),
         (&[("/tree/a", refused())], Some("/tree/a was refused (a link is on the way)")),
@@ -321,6 +323,10 @@ fn the_word_done_after_a_refused_write_is_believed_where_it_was_made_later() {
         (&[("/tree/a", refused()), ("/tree/b", FileAnswer::Written)], Some("/tree/a was refused")),
         (&[("/tree/a", FileAnswer::Written), ("/tree/a", refused())], Some("/tree/a was refused")),
         (&[("/etc/a", FileAnswer::Written), ("/tree/b", FileAnswer::Written)], Some("/etc/a was refused")),
+        (&[(&deep, refused()), (&deep, FileAnswer::Written)], None),
+        // They begin alike.
+        (&[(&deep, refused()), (&other, FileAnswer::Written)], Some("was refused (a link is on the way)")),
+        (&[(&deep, refused()), (&other, refused()), (&deep, FileAnswer::Written)], Some("was refused")),
         (&[("/tree/.git/config", FileAnswer::Written)], Some("/tree/.git/config was refused")),
         (
             &[("/a", refused()), ("/b", refused()), ("/c\n", refused())],

@@ -8,8 +8,11 @@ use crate::display;
 
 /// The most of them that are kept apart; what is refused beyond stays undone.
 const MOST: usize = 100;
-/// The longest path of one, in bytes.
-const PATH_MAX: usize = 1024;
+/// How much of a path is kept, in bytes: more than any has that could be written later. Another one that only begins alike
+/// is not the same.
+const PATH_MAX: usize = 12 * 1024;
+/// How much of one is shown, in characters.
+const SHOWN: usize = 200;
 
 /// Paths, as the agent names them, and why they were refused.
 #[derive(Debug, Default)]
@@ -35,6 +38,7 @@ impl Undone {
     /// What is undone, as a part of a sentence.
     pub(super) fn told(&self) -> Option<String> {
         let (path, why) = self.writes.first_key_value()?;
+        let path = display::headline(display::head(path, 4 * SHOWN), SHOWN);
         let more = self.writes.len() as u64 - 1 + u64::from(self.more);
         let more = if more == 0 { String::new() } else { format!(", and {more} more") };
         Some(one_line(&format!("its write of {path} was refused ({why}){more}, and not made through pactify later")))
