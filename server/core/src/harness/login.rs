@@ -56,6 +56,10 @@ pub struct SeenLogins<'a> {
     pub person_files: &'a [super::PersonFile],
     /// The person's settings in pactify's configuration.
     pub settings: &'a super::HarnessSettings,
+    /// The model that is asked for.
+    pub model: Option<&'a str>,
+    /// The version that the program reported, where it was asked.
+    pub version: Option<&'a str>,
     /// Whether a variable that the harness would be given is set.
     pub is_set: &'a dyn Fn(&str) -> bool,
 }

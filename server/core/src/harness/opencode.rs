@@ -97,8 +97,10 @@ impl Harness for Opencode {
         person::secrets(request)
     }
 
+    /// Of version 1 alone: whether there is one in what pactify keeps for version 2 only that knows.
     fn is_logged_in(&self, seen: &SeenLogins<'_>) -> Option<bool> {
-        config::is_logged_in(seen, ABOUT.vendor_keys)
+        let is_first = second::major(seen.version) == Some(1);
+        is_first.then(|| config::is_logged_in(seen, ABOUT.vendor_keys)).flatten()
     }
 
     fn repository_instructions(&self, version: Option<&str>) -> Instructions {

@@ -14,7 +14,7 @@ use crate::causes::with_causes;
 use crate::disk::{Dir, DiskError};
 use crate::env::Env;
 
-/// The longest configuration of a person's own that is read, in bytes.
+/// The longest configuration or login of a person's own that is read, in bytes. (Those measured have some kilobytes.)
 const CONFIG_MAX: u64 = 1 << 20;
 
 /// The files of the person's own configuration that a job's plan takes from, as far as they are there. Unlike
@@ -40,7 +40,8 @@ pub(crate) fn person_files(
     Ok(found)
 }
 
-fn read(path: &Path) -> io::Result<Option<String>> {
+/// The text of a file of the person's; nothing where there is none.
+pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
     let described = match std::fs::metadata(path) {
         Ok(described) => described,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

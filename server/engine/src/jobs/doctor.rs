@@ -194,9 +194,7 @@ impl Jobs {
             view.version = harness::version(&env, harness, settings, &program)?;
             let version = view.version.as_deref();
             view.access = harness.modes_of(version).to_vec();
-            view.logged_in = match host::is_logged_in(&env, harness, settings) {
-                // Whether there is one in what pactify keeps, only the program knows.
-                _ if harness.kept_login(version).is_some() => None,
+            view.logged_in = match host::is_logged_in(&env, harness, settings, version) {
                 None => harness::logged_in(&env, harness, settings, &program)?,
                 seen => seen,
             };

@@ -87,15 +87,22 @@ fn own(request: &Request<'_>) -> Result<Table, Failure> {
 /// Whether somebody is logged in: by one of kimi's own logins, or by a key where it looks for keys. A provider that has
 /// neither may need none, which only it knows.
 pub(super) fn is_logged_in(seen: &SeenLogins<'_>) -> Option<bool> {
+    if seen.has_login() || seen.has_any(["KIMI_MODEL_API_KEY"]) {
+        return Some(true);
+    }
     let own = seen.person_files.iter().find(|file| file.name == FILE);
-    let own = own.and_then(|own| own.text.parse::<Table>().ok()).unwrap_or_default();
-    let providers = || own.get("providers").and_then(Value::as_table).into_iter().flat_map(Table::values);
+    // What one that is broken names nobody knows.
+    let own = own.map_or_else(|| Ok(Table::new()), |own| own.text.parse()).ok()?;
+    let both = [&own, &seen.settings.config].map(|config| config.get("providers").and_then(Value::as_table));
+    let providers = || both.into_iter().flatten().flat_map(Table::values);
     let has_key = |provider: &Value| provider.get("api_key").and_then(Value::as_str).is_some_and(|key| !key.is_empty());
-    if seen.has_login() || seen.has_any(["KIMI_MODEL_API_KEY"]) || providers().any(has_key) {
+    if providers().any(has_key) {
         return Some(true);
     }
     // Those that kimi logs in to itself name where it keeps the login.
-    providers().all(|provider| provider.get("oauth").is_some()).then_some(false)
+    let need_one =
+        providers().all(|provider| provider.get("oauth").is_some()) && !seen.has_any(["KIMI_MODEL_BASE_URL"]);
+    need_one.then_some(false)
 }
 
 fn base() -> Table {

@@ -117,8 +117,8 @@ fn common(request: &Request<'_>, access: Access) -> Result<Value, Failure> {
     Ok(config)
 }
 
-/// Whether somebody is logged in: by opencode's own login, or by a key in a variable. A provider without one, and
-/// opencode's own free models, may need none.
+/// Whether somebody is logged in: by opencode's own login, or by a key in a variable. A provider that names no variable,
+/// and opencode's own free models, may need none; and what a variable is to it that the person lets through nobody knows.
 pub(super) fn is_logged_in(seen: &SeenLogins<'_>, keys: VendorKeys) -> Option<bool> {
     let own = serde_json::to_value(&seen.settings.config).unwrap_or_default();
     let mut variables = Vec::new();
@@ -127,9 +127,17 @@ pub(super) fn is_logged_in(seen: &SeenLogins<'_>, keys: VendorKeys) -> Option<bo
     if seen.has_login() || seen.has_any(named) {
         return Some(true);
     }
-    let is_free = seen.settings.model.as_deref().is_some_and(|model| model.starts_with("opencode/"));
-    let may_need_none = is_free || own.get("provider").is_some() && variables.is_empty();
-    (!may_need_none).then_some(false)
+    let model = seen.model.or_else(|| own.get("model")?.as_str());
+    let may_be_free =
+        model.is_some_and(|model| model.starts_with("opencode/")) || own.get("enabled_providers").is_some();
+    let needs_no_key = |provider: &Value| {
+        let mut named = Vec::new();
+        collect_variables(provider, &mut named);
+        named.is_empty()
+    };
+    let mut providers = own.get("provider").and_then(Value::as_object).into_iter().flat_map(Object::values);
+    let is_let_through = seen.has_any(seen.settings.environment.iter().map(String::as_str));
+    (!may_be_free && !is_let_through && !providers.any(needs_no_key)).then_some(false)
 }
 
 /// What the agent may do: everything, or what the person says yes to, or reading. Where somebody is asked there are no

@@ -70,8 +70,12 @@ pub(super) const INSTRUCTIONS: Instructions = Instructions::MayRead(&[
 
 /// Whether a program of this version is of this kind.
 pub(super) fn is_meant(version: Option<&str>) -> bool {
-    let major = version.and_then(|version| version.split('.').next()?.parse::<u64>().ok());
-    major.is_some_and(|major| major >= 2)
+    major(version).is_some_and(|major| major >= 2)
+}
+
+/// The first number of a version.
+pub(super) fn major(version: Option<&str>) -> Option<u64> {
+    version?.split('.').next()?.parse().ok()
 }
 
 pub(super) fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<Launch, Failure> {
