@@ -7,6 +7,7 @@
 mod answer;
 mod apply;
 mod approve;
+mod asked;
 mod brief;
 mod cancel;
 mod candidates;
@@ -48,6 +49,7 @@ use pactify_engine::jobs::Jobs;
 use pactify_engine::log::{self, Stderr};
 
 use crate::entry;
+use asked::Asked;
 use output::Output;
 
 /// Hands coding tasks to agent CLIs in detached worktrees, and takes over what you choose of the result.
@@ -213,7 +215,8 @@ impl Command {
     /// Whether a refusal is also printed as JSON.
     fn json(&self) -> bool {
         match self {
-            Self::Run(run::Args { json, .. })
+            Self::Run(run::Args { asked: Asked { json, .. }, .. })
+            | Self::Retry(retry::Args { asked: Asked { json, .. }, .. })
             | Self::List(list::Args { json, .. })
             | Self::Show(show::Args { json, .. })
             | Self::Events(events::Args { json, .. })
@@ -227,7 +230,6 @@ impl Command {
             | Self::Restore(restore::Args { json, .. })
             | Self::Cancel(cancel::Args { json, .. })
             | Self::Resume(resume::Args { json, .. })
-            | Self::Retry(retry::Args { json, .. })
             | Self::Export(export::Args { json, .. })
             | Self::Harnesses(harnesses::Args { json })
             | Self::Login(login::Args { json, .. })

@@ -2,26 +2,27 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use pactify_core::job::Isolation;
 use pactify_core::job::access::Access;
 use pactify_core::job::outcome::Outcome;
 use pactify_core::job::state::SeenState;
-use pactify_core::job::{BaseKind, Isolation};
-use pactify_core::permission::Policy;
 use pactify_core::protocol::words::ending;
 use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, HarnessChoice, JobDetail, JobStatus, JobSummary};
 use pactify_core::{Failure, JobId};
 
+use super::asked::Asked;
 use super::output::{FAINT, PLAIN, style_of};
 use super::watch::{Watched, watch};
 use super::{DONE, Ended, Terminal, brief, candidates, duration, place};
 
 /// Run a job: an agent works on your brief in a tree of its own
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(mut_arg("in_place", |arg| arg.requires("read_only")), after_help = "\
 The brief comes from --brief, else from standard input if something is piped in,
 else from $VISUAL or $EDITOR. The agent's last words go to standard output.
 Ctrl-C asks the job to cancel; a second Ctrl-C leaves it running.
+What you don't say is as your configuration says; where that says nothing, the job may change
+files, starts from HEAD's commit, and is granted what its agent asks for.
 
 Examples:
   echo 'Fix the failing test in src/parse.rs' | pactify sub run
@@ -31,30 +32,8 @@ pub(super) struct Args {
     /// The agent CLI to use [default: your configuration's, else the first found]
     #[arg(add = super::candidates::harnesses())]
     harness: Option<String>,
-    /// Let it look, and fail it if it changes anything
-    #[arg(long)]
-    read_only: bool,
-    /// With --read-only: look around in your checkout itself, at ignored files and what is not committed; whatever changes
-    /// there meanwhile fails the job
-    #[arg(long, requires = "read_only", conflicts_with_all = ["linked", "base"])]
-    in_place: bool,
-    /// A command that the result has to pass, instead of your configuration's; can be repeated
-    #[arg(long, value_name = "COMMAND", conflicts_with = "no_verify")]
-    verify: Vec<String>,
-    /// Take the result unverified
-    #[arg(long)]
-    no_verify: bool,
-    /// The model to ask for
-    #[arg(long)]
-    model: Option<String>,
-    /// Give it your own configuration of the agent CLI, as far as the access mode lets it; what the mode rests on stays
-    /// pactify's
-    #[arg(long)]
-    with_user_config: bool,
-    /// Who answers what the agent asks for: `allow` grants everything, `ask` asks you [default: your configuration's,
-    /// else allow]
-    #[arg(long, value_name = "WHO", value_parser = policy())]
-    permissions: Option<Policy>,
+    #[command(flatten)]
+    pub(super) asked: Asked,
     /// End it after this long: 90s, 30m, 2h
     #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
     timeout: Option<u64>,
@@ -62,72 +41,44 @@ pub(super) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
     stall: Option<u64>,
     /// Use a linked worktree of your repository instead of a private git directory
-    #[arg(long)]
+    #[arg(long, conflicts_with = "in_place")]
     linked: bool,
-    /// What it starts from: HEAD's commit, or that with your uncommitted changes [default: your configuration's, else
-    /// head]
-    #[arg(long, value_name = "BASE", value_parser = base())]
-    base: Option<BaseKind>,
     /// Accepted for scripts; every job works in a worktree
     #[arg(long, hide = true)]
     worktree: bool,
     /// A directory in the repository to work on [default: the current one]
     #[arg(long, value_name = "DIR", value_hint = candidates::LEFT_TO_THE_SHELL)]
     repo: Option<PathBuf>,
-    /// The file with the brief; - is standard input
-    #[arg(long, value_name = "FILE", value_hint = candidates::LEFT_TO_THE_SHELL)]
-    brief: Option<PathBuf>,
-    /// Print the new job's id and leave it running
-    #[arg(long)]
-    detach: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
 }
 
 impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
-        let brief = brief::take(self.brief.as_deref(), terminal.env())?;
+        let brief = brief::take(self.asked.brief.as_deref(), terminal.env())?;
         let delegate = |brief| {
             let params = self.params(brief)?;
             terminal.jobs.delegate(&params, None)
         };
-        follow(terminal, &brief.give(delegate)?, self.detach, self.json)
+        follow(terminal, &brief.give(delegate)?, self.asked.detach, self.asked.json)
     }
 
     fn params(&self, brief: String) -> Result<DelegateParams, Failure> {
+        let asked = &self.asked;
         Ok(DelegateParams {
             brief: BriefSource::Text(brief),
             harness: self.harness.clone(),
-            access: self.read_only.then_some(Access::ReadOnly),
-            base: self.base,
+            access: asked.read_only.then_some(Access::ReadOnly),
+            base: asked.base,
             repository: Some(place::repository(self.repo.as_deref())?),
-            model: self.model.clone(),
-            with_user_config: self.with_user_config.then_some(true),
+            model: asked.model.clone(),
+            with_user_config: asked.with_user_config(),
             isolation: self.linked.then_some(Isolation::Linked),
-            in_place: self.in_place.then_some(true),
-            verify: (self.no_verify || !self.verify.is_empty()).then(|| self.verify.clone()),
-            permissions: self.permissions,
+            in_place: asked.in_place(),
+            verify: asked.verify(),
+            permissions: asked.permissions,
             timeout_seconds: self.timeout,
             stall_seconds: self.stall,
         })
     }
-}
-
-pub(super) fn policy() -> impl TypedValueParser<Value = Policy> {
-    PossibleValuesParser::new(["allow", "ask"]).map(|word| if word == "ask" { Policy::Ask } else { Policy::Allow })
-}
-
-/// Words are spelt as options are; the configuration's and the wire's spelling is taken, too.
-pub(super) fn base() -> impl TypedValueParser<Value = BaseKind> {
-    let working_tree = PossibleValue::new("working-tree").alias("workingTree");
-    // Refused later, with the reason: only an editor knows of unsaved text.
-    let buffers = PossibleValue::new("buffers").hide(true);
-    PossibleValuesParser::new([PossibleValue::new("head"), working_tree, buffers]).map(|word| match word.as_str() {
-        "head" => BaseKind::Head,
-        "buffers" => BaseKind::Buffers,
-        _ => BaseKind::WorkingTree,
-    })
 }
 
 /// Watches a new job to its end, unless the person wants only its id.
