@@ -35,15 +35,32 @@ pub(super) struct Wish {
     pub(super) model: Option<String>,
     pub(super) with_user_config: bool,
     pub(super) access: Access,
-    pub(super) place: Place,
-    pub(super) base: BaseKind,
-    pub(super) isolation: Isolation,
+    pub(super) site: Site,
     /// Absent as configured.
     pub(super) verify: Option<Vec<String>>,
     /// Absent as configured.
     pub(super) permissions: Option<Policy>,
     pub(super) limits: Limits,
     pub(super) retry_of: Option<JobId>,
+}
+
+/// What a new job is to work in.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Site {
+    /// A tree of its own.
+    Tree { base: BaseKind, isolation: Isolation },
+    /// The checkout, as it is.
+    Checkout,
+}
+
+impl Site {
+    /// As it is recorded: what a job in the checkout does not have is what it is by default.
+    fn recorded(self) -> (Place, BaseKind, Isolation) {
+        match self {
+            Self::Tree { base, isolation } => (Place::Tree, base, isolation),
+            Self::Checkout => (Place::Checkout, BaseKind::default(), Isolation::default()),
+        }
+    }
 }
 
 impl Jobs {
@@ -67,19 +84,20 @@ impl Jobs {
             })?,
         };
         let access = params.access.unwrap_or(settings.access);
-        let place = place(params.in_place == Some(true), access, params.base, params.isolation)?;
+        let site = match params.in_place {
+            Some(true) => checkout(access, params.base, params.isolation)?,
+            _ => Site::Tree {
+                base: params.base.unwrap_or(settings.base),
+                isolation: params.isolation.unwrap_or(settings.isolation),
+            },
+        };
         let wish = Wish {
             brief,
             picked,
-            model: params.model.clone().filter(|model| !model.is_empty()),
+            model: named_model(params.model.as_deref()),
             with_user_config: params.with_user_config.unwrap_or_default(),
             access,
-            place,
-            base: match place {
-                Place::Tree => params.base.unwrap_or(settings.base),
-                Place::Checkout => BaseKind::Head,
-            },
-            isolation: params.isolation.unwrap_or(settings.isolation),
+            site,
             verify: params.verify.clone(),
             permissions: params.permissions,
             limits: Limits {
@@ -100,23 +118,26 @@ impl Jobs {
         examined: Examined,
         unsaved: Option<&[UnsavedText]>,
     ) -> Result<Delegated, Failure> {
-        let Wish { brief, access, place, isolation, limits, with_user_config, .. } = wish;
+        let Wish { brief, access, site, limits, with_user_config, .. } = wish;
         let Picked { harness, settings: of_harness, found, choice, notice } = wish.picked;
         refuse_mode(&*harness, access)?;
         harness.check_settings(&of_harness, access)?;
         let of_configuration = user_config(&*harness, access, with_user_config)?;
-        base::refuse(wish.base, isolation, unsaved.is_some())?;
+        let (place, kind, isolation) = site.recorded();
+        base::refuse(kind, isolation, unsaved.is_some())?;
         let permissions = permissions(&*harness, access, wish.permissions, settings.permissions)?;
         let find = || harness::find(self.env(), &*harness, &of_harness, Some(&examined.repository));
         let Found { program: Program { executable, interpreter }, search_path, .. } = found.map_or_else(find, Ok)?;
-        refuse_store_inside(place, self.store().home(), &examined.repository)?;
-        let mode = Mode { place, access };
+        if let Site::Checkout = site {
+            refuse_store_inside(self.store().home(), &examined.repository)?;
+        }
+        let mode = Mode { site, access };
         let (setup, verify) = self.commands(settings, &examined, mode, &brief, wish.verify.as_deref())?;
         refuse_no_time(limits)?;
         let at = self.env().now();
         let id = self.new_id(at)?;
         let draft = self.store().draft(&id)?;
-        let Snapshot { base, notices } = self.base(&draft, &examined, wish.base, unsaved.unwrap_or_default())?;
+        let Snapshot { base, notices } = self.base(&draft, &examined, kind, unsaved.unwrap_or_default())?;
         let spec = JobSpec {
             format: SPEC_FORMAT,
             id,
@@ -185,9 +206,9 @@ impl Jobs {
         asked: Option<&[String]>,
     ) -> Result<(Option<Setup>, Vec<Check>), Failure> {
         let Examined { repository, head } = examined;
-        let setup = match mode.place {
-            Place::Tree => self.setup(settings, repository, head)?,
-            Place::Checkout => None,
+        let setup = match mode.site {
+            Site::Tree { .. } => self.setup(settings, repository, head)?,
+            Site::Checkout => None,
         };
         let verify = match (mode.access, asked) {
             (Access::Write, asked) => self.verification(settings, repository, brief, asked)?,
@@ -223,6 +244,11 @@ pub(super) fn brief(source: &BriefSource) -> Result<Brief, Failure> {
     }
 }
 
+/// The model that was asked for: a field left empty names none.
+pub(super) fn named_model(asked: Option<&str>) -> Option<String> {
+    asked.filter(|model| !model.is_empty()).map(str::to_owned)
+}
+
 fn folder(uri: Option<&str>) -> Result<AbsPath, Failure> {
     local_path("repository", uri.ok_or_else(|| invalid("repository: name a folder of the repository"))?)
 }
@@ -230,24 +256,15 @@ fn folder(uri: Option<&str>) -> Result<AbsPath, Failure> {
 /// Where a job works, and what it may do there.
 #[derive(Clone, Copy)]
 struct Mode {
-    place: Place,
+    site: Site,
     access: Access,
 }
 
 /// What a person is told of a job in their checkout.
 const IN_PLACE: &str = "the job looks around in your checkout itself: whatever changes there while it runs, by your own hand as well, fails it";
 
-/// What the job works in. Only a read-only job may look around in the checkout, where it has no tree, and so no base
-/// and no isolation.
-pub(super) fn place(
-    in_place: bool,
-    access: Access,
-    base: Option<BaseKind>,
-    isolation: Option<Isolation>,
-) -> Result<Place, Failure> {
-    if !in_place {
-        return Ok(Place::Tree);
-    }
+/// Only a read-only job may look around in the checkout, where it has no tree, and so no base and no isolation.
+pub(super) fn checkout(access: Access, base: Option<BaseKind>, isolation: Option<Isolation>) -> Result<Site, Failure> {
     if access == Access::Write {
         let next = "let it only look (`--read-only`), or let it work in a tree of its own";
         let message = "inPlace: only a read-only job may work in your checkout";
@@ -256,13 +273,13 @@ pub(super) fn place(
     match (base, isolation) {
         (Some(_), _) => Err(invalid("base: a job in your checkout sees what is there, and starts from nothing else")),
         (_, Some(_)) => Err(invalid("isolation: a job in your checkout has no tree that could be isolated")),
-        (None, None) => Ok(Place::Checkout),
+        (None, None) => Ok(Site::Checkout),
     }
 }
 
 /// Every line of the job's journal would be a change of the checkout.
-fn refuse_store_inside(place: Place, home: &AbsPath, repository: &RepositoryRecord) -> Result<(), Failure> {
-    if place == Place::Tree || !home.as_path().starts_with(repository.worktree.as_path()) {
+fn refuse_store_inside(home: &AbsPath, repository: &RepositoryRecord) -> Result<(), Failure> {
+    if !home.as_path().starts_with(repository.worktree.as_path()) {
         return Ok(());
     }
     Err(Failure::new(

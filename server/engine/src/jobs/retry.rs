@@ -7,12 +7,12 @@
 use pactify_core::config::Settings;
 use pactify_core::job::access::Access;
 use pactify_core::job::verify::{Check, Source};
-use pactify_core::job::{BaseKind, JobSpec, Place, RepositoryRecord};
+use pactify_core::job::{JobSpec, Place, RepositoryRecord};
 use pactify_core::protocol::{BriefSource, Delegated, HarnessChoice, RetryParams};
 use pactify_core::{Failure, JobId};
 
 use super::base::UnsavedText;
-use super::delegate::{self, Wish, known_harness};
+use super::delegate::{self, Site, Wish, known_harness};
 use super::unnamed::Picked;
 use super::{Jobs, job_id};
 use crate::config;
@@ -41,23 +41,22 @@ fn wish(id: JobId, old: &JobSpec, params: &RetryParams, settings: &Settings) -> 
     let is_same = is_same_harness && access == old.access;
     // Whoever names a base means a tree.
     let looked_in_place = old.place == Place::Checkout && access == Access::ReadOnly && params.base.is_none();
-    let place = delegate::place(params.in_place.unwrap_or(looked_in_place), access, params.base, None)?;
-    let base = match (place, old.place) {
-        (Place::Checkout, _) => BaseKind::Head,
-        (Place::Tree, Place::Tree) => params.base.unwrap_or(old.base.kind),
-        (Place::Tree, Place::Checkout) => params.base.unwrap_or(settings.base),
+    let site = match (params.in_place.unwrap_or(looked_in_place), old.place) {
+        (true, _) => delegate::checkout(access, params.base, None)?,
+        (false, Place::Tree) => Site::Tree { base: params.base.unwrap_or(old.base.kind), isolation: old.isolation },
+        (false, Place::Checkout) => {
+            Site::Tree { base: params.base.unwrap_or(settings.base), isolation: settings.isolation }
+        }
     };
     let writes = access == Access::Write;
-    let named = params.model.clone().filter(|model| !model.is_empty());
+    let named = delegate::named_model(params.model.as_deref());
     Ok(Wish {
         brief: brief.unwrap_or_else(|| old.brief.clone()),
         picked: Picked { harness, settings: of_harness, found: None, choice: HarnessChoice::Named, notice: None },
         model: named.or_else(|| old.model.clone().filter(|_| is_same_harness)),
         with_user_config: params.with_user_config.unwrap_or(is_same && old.with_user_config),
         access,
-        place,
-        base,
-        isolation: old.isolation,
+        site,
         verify: params.verify.clone().or_else(|| asked(&old.verify).filter(|_| writes)),
         permissions: params.permissions.or((writes && old.access == Access::Write).then_some(old.permissions)),
         limits: old.limits,
