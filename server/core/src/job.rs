@@ -78,6 +78,9 @@ pub struct JobSpec {
     /// The commands that its result has to pass, and whether they may run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verify: Vec<Check>,
+    /// Whether the person wanted it to pass none, whatever is configured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_verify: bool,
     /// Who answers what its harness asks for.
     #[serde(default)]
     pub permissions: Policy,

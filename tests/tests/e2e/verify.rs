@@ -233,6 +233,22 @@ fn only_what_would_be_a_success_of_a_write_job_is_verified() -> Result<()> {
 }
 
 #[test]
+fn a_job_that_is_to_pass_nothing_passes_nothing_in_a_retry_either() -> Result<()> {
+    let sandbox = configured(&["false"], 60)?;
+    let repository = filled(&sandbox)?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let mut last = editor.delegate(&job(), &json!({"verify": []}))?;
+    for said in [json!({}), json!({}), json!({"verify": ["false"]})] {
+        assert_eq!(editor.until(&last, "finished")?["outcome"], "succeeded");
+        let mut params = said;
+        params["jobId"] = json!(last);
+        last = editor.run("retry", &params)?["jobId"].as_str().context("no job")?.to_owned();
+    }
+    assert_eq!(editor.until(&last, "finished")?["outcome"], "verificationFailed");
+    Ok(())
+}
+
+#[test]
 fn a_cancel_ends_a_verification_and_a_host_that_dies_in_one_loses_no_result() -> Result<()> {
     let sandbox =
         configured(&["echo spoilt > by-the-job; echo $$ > ../pid.new; mv ../pid.new ../pid; sleep 600"], 600)?;
@@ -319,6 +335,10 @@ fn what_a_repository_looks_like_is_suggested_and_not_run() -> Result<()> {
     assert_eq!(status["outcome"], "succeeded", "{status:#}");
     ensure!(status["notices"].to_string().contains("`make test`"), "{status:#}");
     assert_eq!(status["verification"], Value::Null);
-    ensure!(!sandbox.job(&job).join("tree/made").exists());
+    ensure!(!of_job(&sandbox, &job, "tree/made").exists());
+
+    let unverified = editor.delegate(&self::job(), &json!({"verify": []}))?;
+    let status = editor.until(&unverified, "finished")?;
+    ensure!(!status["notices"].to_string().contains("`make test`"), "{status:#}");
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! It comes after the capture, so that nothing that these commands write is ever part of the result; what they leave in
 //! the tree is [`super::residue`]'s. They run one after the other in the job's tree, until one fails. Only a result is
 //! verified: not what a job left that failed or was cancelled, no tree without changes, and no read-only job. Without
-//! commands, what the repository looks like is suggested.
+//! commands, what the repository looks like is suggested, unless the person wanted none.
 
 use pactify_core::job::event::{Known, TreeRecord};
 use pactify_core::job::setup::Decision;
@@ -25,7 +25,7 @@ pub(super) async fn run(host: &mut Host, tree: &TreeRecord) -> Result<(), Stop> 
     }
     let wanted: Vec<&Check> = checks.iter().filter(|check| check.decision == Decision::Allow).collect();
     if wanted.is_empty() {
-        if checks.is_empty() {
+        if checks.is_empty() && !host.spec().no_verify {
             suggest(host).await?;
         }
         return Ok(());

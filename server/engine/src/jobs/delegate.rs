@@ -155,6 +155,8 @@ impl Jobs {
             isolation,
             lfs: settings.repository(&examined.repository).lfs,
             setup,
+            // Commands that are asked for stand in the place of those that are configured, also when there are none.
+            no_verify: wish.verify.is_some() && verify.is_empty(),
             verify,
             permissions,
             repository: examined.repository,

@@ -6,7 +6,7 @@
 
 use pactify_core::config::Settings;
 use pactify_core::job::access::Access;
-use pactify_core::job::verify::{Check, Source};
+use pactify_core::job::verify::Source;
 use pactify_core::job::{JobSpec, Place, RepositoryRecord};
 use pactify_core::protocol::{BriefSource, Delegated, HarnessChoice, RetryParams};
 use pactify_core::{Failure, JobId};
@@ -57,7 +57,7 @@ fn wish(id: JobId, old: &JobSpec, params: &RetryParams, settings: &Settings) -> 
         with_user_config: params.with_user_config.unwrap_or(is_same && old.with_user_config),
         access,
         site,
-        verify: params.verify.clone().or_else(|| asked(&old.verify).filter(|_| writes)),
+        verify: params.verify.clone().or_else(|| asked(old).filter(|_| writes)),
         permissions: params.permissions.or((writes && old.access == Access::Write).then_some(old.permissions)),
         limits: old.limits,
         retry_of: Some(id),
@@ -65,8 +65,8 @@ fn wish(id: JobId, old: &JobSpec, params: &RetryParams, settings: &Settings) -> 
 }
 
 /// What the person wanted the older job to pass, in the place of what is configured.
-fn asked(verify: &[Check]) -> Option<Vec<String>> {
-    let asked = verify.iter().filter(|check| check.from == Source::Person).map(|check| check.command.clone());
+fn asked(old: &JobSpec) -> Option<Vec<String>> {
+    let asked = old.verify.iter().filter(|check| check.from == Source::Person).map(|check| check.command.clone());
     let asked: Vec<String> = asked.collect();
-    (!asked.is_empty()).then_some(asked)
+    (old.no_verify || !asked.is_empty()).then_some(asked)
 }

@@ -90,6 +90,7 @@ pub(crate) fn spec(id: &str) -> JobSpec {
         permissions: pactify_core::permission::Policy::default(),
         setup: None,
         verify: Vec::new(),
+        no_verify: false,
         place: pactify_core::job::Place::Tree,
         limits: Limits::default(),
         retry_of: None,

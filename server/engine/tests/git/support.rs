@@ -361,6 +361,7 @@ pub(crate) fn spec(id: JobId, isolation: Isolation, repository: RepositoryRecord
         permissions: pactify_core::permission::Policy::default(),
         setup: None,
         verify: Vec::new(),
+        no_verify: false,
         place: pactify_core::job::Place::Tree,
         limits: Limits::default(),
         retry_of: None,

@@ -83,6 +83,7 @@ impl World {
             permissions: pactify_core::permission::Policy::default(),
             setup: None,
             verify: Vec::new(),
+            no_verify: false,
             place: pactify_core::job::Place::Tree,
             limits: Limits::default(),
             retry_of: None,
