@@ -1,9 +1,10 @@
 //! Which files of the person's checkout changed while a job ran.
 //!
-//! git compares, as for [`super::uncommitted`], in a git directory made for each look and by the rules of before: what
-//! an agent without a sandbox left in the person's repository steers nothing. What differed before the job is told
-//! apart by the change time, which nobody without privileges can set, and a deletion by what was missing before.
-//! Nothing is read but by git, and no link is followed on the way.
+//! git compares, as for [`super::uncommitted`]: before the job, where the tree was made from a commit, for its notice
+//! already ([`super::prepare`]), and afterwards in a git directory made for the look, by the rules of before: what an
+//! agent without a sandbox left in the person's repository steers nothing. What differed before the job is told apart by
+//! the change time, which nobody without privileges can set, and a deletion by what was missing before. Nothing is read
+//! but by git, and no link is followed on the way.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -37,11 +38,17 @@ pub struct CheckoutBefore {
 /// What a checkout was like before anything of a job ran. It is kept in memory: files could be the job's by the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckoutSeen {
+    by: CheckoutRules,
+    /// What was missing already.
+    missing: BTreeSet<RepoPath>,
+}
+
+/// What a checkout is compared by, before a job and after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CheckoutRules {
     settings: Settings,
     rules: Rules,
     lenders: Vec<AbsPath>,
-    /// What was missing already.
-    missing: BTreeSet<RepoPath>,
 }
 
 /// What changed in it.
@@ -61,22 +68,24 @@ enum Entry {
 }
 
 impl CheckoutSeen {
-    pub(super) fn new(repository: &RepositoryRecord, settings: Settings, rules: Rules) -> Result<Self, GitError> {
-        let lenders = object_directories(&repository.common_dir)?;
-        Ok(Self { settings, rules, lenders, missing: BTreeSet::new() })
-    }
-
-    /// The same, with what is missing of what was `found` to differ from the base.
-    pub(super) fn with(mut self, repository: &RepositoryRecord, found: &Uncommitted) -> Result<Self, GitError> {
+    /// A checkout that was `found` to differ so from the base.
+    pub(super) fn new(repository: &RepositoryRecord, by: CheckoutRules, found: &Uncommitted) -> Result<Self, GitError> {
         let top = open(repository)?;
         let missing = |path: &&RepoPath| matches!(look(&top, path), Some(Entry::Missing(_)));
-        self.missing = found.paths().into_iter().filter(missing).cloned().collect();
-        Ok(self)
+        let missing = found.paths().into_iter().filter(missing).cloned().collect();
+        Ok(Self { by, missing })
     }
 
     /// Changes from `now` on are told; nothing of the job may have run since this was seen.
     pub fn since(self, now: Timestamp) -> CheckoutBefore {
         CheckoutBefore { since: now, seen: self }
+    }
+}
+
+impl CheckoutRules {
+    /// Those of a repository as it is now, objects included.
+    pub(super) fn new(repository: &RepositoryRecord, settings: Settings, rules: Rules) -> Result<Self, GitError> {
+        Ok(Self { lenders: object_directories(&repository.common_dir)?, settings, rules })
     }
 }
 
@@ -93,9 +102,9 @@ impl Git {
     ) -> Result<CheckoutSeen, GitError> {
         let settings = self.settings(Place::Person(repository))?;
         let rules = self.rules(repository, &settings)?;
-        let seen = CheckoutSeen::new(repository, settings, rules)?;
-        let found = self.differing(places, repository, base, &seen)?;
-        seen.with(repository, &found)
+        let by = CheckoutRules::new(repository, settings, rules)?;
+        let found = self.differing(places, repository, base, &by)?;
+        CheckoutSeen::new(repository, by, &found)
     }
 
     /// Files of the checkout that are not as in `base` and were changed, made or deleted since `before`.
@@ -109,7 +118,7 @@ impl Git {
         base: &Base,
         before: &CheckoutBefore,
     ) -> Result<ChangedMeanwhile, GitError> {
-        let found = self.differing(places, repository, base, &before.seen)?;
+        let found = self.differing(places, repository, base, &before.seen.by)?;
         let top = open(repository)?;
         let since = before.since.as_nanosecond();
         let is_news = |path: &&RepoPath| match look(&top, path) {
@@ -126,7 +135,7 @@ impl Git {
         places: &Places,
         repository: &RepositoryRecord,
         base: &Base,
-        by: &CheckoutSeen,
+        by: &CheckoutRules,
     ) -> Result<Uncommitted, GitError> {
         let git_dir = places.look();
         remove(&git_dir);

@@ -16,8 +16,9 @@ use crate::causes::with_causes;
 use crate::git::command::Place;
 use crate::git::config::{Rules, Settings};
 use crate::git::error::GitError;
+use crate::git::meanwhile::{CheckoutRules, CheckoutSeen};
 use crate::git::uncommitted::{InCheckout, Submodules, Tracked, Uncommitted, copy_index};
-use crate::git::{CheckoutSeen, Git, Places};
+use crate::git::{Git, Places};
 
 /// How long a person's task may wait for this.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -44,8 +45,8 @@ impl Git {
             let place =
                 Place::Private { git_dir: &git_dir, work_tree: Some(&repository.worktree), index: Some(&index) };
             let found = self.uncommitted(place, settings, Submodules::Commits, PATIENCE)?;
-            let like = CheckoutSeen::new(repository, settings.clone(), rules);
-            seen = like.and_then(|like| like.with(repository, &found)).ok();
+            let by = CheckoutRules::new(repository, settings.clone(), rules);
+            seen = by.and_then(|by| CheckoutSeen::new(repository, by, &found)).ok();
             self.beyond(place, found)
         });
         remove(&index);
