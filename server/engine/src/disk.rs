@@ -304,6 +304,18 @@ pub(crate) fn open_on_same(
     }
 }
 
+/// The directory directly below `directory`, made where it is missing, and opened as by [`open_on_same`].
+pub(crate) fn ensure_on_same(
+    directory: impl AsFd,
+    name: impl rustix::path::Arg + Copy,
+    mode: Mode,
+) -> rustix::io::Result<OwnedFd> {
+    match rustix::fs::mkdirat(&directory, name, mode) {
+        Ok(()) | Err(Errno::EXIST) => open_on_same(&directory, name, DIRECTORY, Mode::empty()),
+        Err(errno) => Err(errno),
+    }
+}
+
 /// Refuses what is of another kind or of another user.
 fn expect(stat: &Stat, kind: Kind, path: &AbsPath) -> Result<(), DiskError> {
     let found = Kind::of(FileType::from_raw_mode(stat.st_mode));

@@ -7,22 +7,21 @@
 //! ([`Standing`]). Nothing of the job, or of its verification, runs meanwhile.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
 
 use pactify_core::job::Base;
 use pactify_core::job::event::TreeRecord;
 use pactify_core::{AbsPath, RepoPath};
-use rustix::fs::{AtFlags, Mode, RenameFlags, mkdirat, openat, renameat, renameat_with, statat, unlinkat};
+use rustix::fs::{AtFlags, Mode, RenameFlags, renameat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::capture::{self, DIRECTORY, open_below, open_recorded};
+use super::capture::{self, open_below, open_recorded};
 use super::command::Place;
 use super::error::GitError;
 use super::included::Included;
 use super::manifest::{Fingerprint, Manifest};
 use super::{Git, Places};
+use crate::disk::ensure_on_same;
 
 /// The entries of a tree that are not as the tree was populated, without those that git ignores.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -248,7 +247,10 @@ fn seen_in(root: &OwnedFd, path: &RepoPath, seen: &Fingerprint) -> Result<Option
 
 /// Gives the entry the name `to`, if nothing has that name.
 fn rename_back(root: &OwnedFd, (directory, path): (&OwnedFd, &RepoPath), to: &RepoPath) -> Result<(), Errno> {
-    let target = made_below(root, to.parent().as_ref())?;
+    let mut target = open_below(root, None)?;
+    for component in to.parent().iter().flat_map(RepoPath::components) {
+        target = ensure_on_same(&target, component, Mode::RWXU | Mode::RWXG | Mode::RWXO)?;
+    }
     match renameat_with(directory, path.file_name(), &target, to.file_name(), RenameFlags::NOREPLACE) {
         // A file system without that flag; nothing runs in the tree that could make one in between.
         Err(Errno::INVAL | Errno::NOSYS) => match statat(&target, to.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
@@ -258,19 +260,6 @@ fn rename_back(root: &OwnedFd, (directory, path): (&OwnedFd, &RepoPath), to: &Re
         },
         renamed => renamed,
     }
-}
-
-/// Opens the directory `path` below `root`, following nothing, and making what is missing of it.
-fn made_below(root: &OwnedFd, path: Option<&RepoPath>) -> Result<OwnedFd, Errno> {
-    let mut opened = open_below(root, None)?;
-    for component in path.into_iter().flat_map(RepoPath::components).map(OsStr::from_bytes) {
-        match mkdirat(&opened, component, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno),
-        }
-        opened = openat(&opened, component, DIRECTORY, Mode::empty())?;
-    }
-    Ok(opened)
 }
 
 fn look(root: &OwnedFd, path: &RepoPath) -> Result<Fingerprint, Errno> {

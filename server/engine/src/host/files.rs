@@ -14,10 +14,10 @@ use pactify_core::harness::{FileAction, FileAnswer, FileRequest};
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{CheckoutRecord, TreeRecord};
 use pactify_core::job::state::JobState;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, fstat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use crate::disk::{DIRECTORY, SAFE, open_on_same};
+use crate::disk::{DIRECTORY, SAFE, ensure_on_same, open_on_same};
 use crate::git::capture;
 
 /// The longest file that is handed over, in bytes: an agent gets it on one line.
@@ -146,24 +146,26 @@ fn directory_of(root: Option<Root<'_>>, path: &RepoPath, make: bool) -> Result<O
     let mut parts: Vec<&[u8]> = path.components().collect();
     parts.pop();
     for part in parts {
-        if make {
-            match mkdirat(&directory, part, Mode::from_raw_mode(0o755)) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        }
-        directory = step(&directory, part, DIRECTORY)?;
+        directory = if make {
+            ensure_on_same(&directory, part, Mode::from_raw_mode(0o755)).map_err(refused)?
+        } else {
+            step(&directory, part, DIRECTORY)?
+        };
     }
     Ok(directory)
 }
 
 /// Opens what is directly below, on the same file system.
 fn step(directory: &OwnedFd, name: &[u8], flags: OFlags) -> Result<OwnedFd, Refused> {
-    open_on_same(directory, name, flags, Mode::empty()).map_err(|errno| match errno {
+    open_on_same(directory, name, flags, Mode::empty()).map_err(refused)
+}
+
+fn refused(errno: Errno) -> Refused {
+    match errno {
         // What an open of a link, a mount point, a socket or a device without a driver says.
         Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::NXIO | Errno::NODEV => Refused::NotRegular,
         errno => errno.into(),
-    })
+    }
 }
 
 impl From<Errno> for Refused {

@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, symlinkat, unlinkat};
 
 use super::turn::Workplace;
 use crate::causes::with_causes;
-use crate::disk::{DIRECTORY, open_on_same};
+use crate::disk::{DIRECTORY, ensure_on_same, open_on_same};
 use crate::env::Env;
 use crate::process::run::{Overflow, RunError};
 use crate::process::{ChildEnv, EnvPolicy, Invocation, Limits, Marker};
@@ -181,11 +181,7 @@ fn directory_of(path: &AbsPath, roots: &[&AbsPath]) -> io::Result<(OwnedFd, Stri
     let parent = openat(rustix::fs::CWD, parent, DIRECTORY, Mode::empty())?;
     let mut directory = open_on_same(&parent, own, DIRECTORY, Mode::empty())?;
     for part in below.parent().into_iter().flat_map(Path::components) {
-        match rustix::fs::mkdirat(&directory, part.as_os_str(), Mode::RWXU) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
-        }
-        directory = open_on_same(&directory, part.as_os_str(), DIRECTORY, Mode::empty())?;
+        directory = ensure_on_same(&directory, part.as_os_str(), Mode::RWXU)?;
     }
     Ok((directory, name.to_owned()))
 }
