@@ -117,7 +117,7 @@ impl Git {
         // Whoever compares the two trees later has to find the same.
         debug_assert_eq!(changes, self.differences(capture, &base.tree, &result)?);
         let mut notes = findings.into_notes();
-        notes.extend(self.own_commits(places, base, manifest.header.isolation));
+        notes.extend(self.own_commits(places, repository, base, &manifest.header));
         write_notes(capture, &notes)?;
         let id = ChangeSetId::of_result_tree(result);
         Ok(ChangeSet { id, base_tree: base.tree.clone(), changes, notes })

@@ -25,6 +25,7 @@ use pactify_core::lfs::LfsPolicy;
 use rustix::fs::{Mode, OFlags};
 
 use self::environment::Site;
+pub(super) use self::linked::registration;
 pub use self::notices::Notice;
 use self::populate::{Populated, Target};
 use self::undo::Undo;

@@ -3,20 +3,23 @@
 //! That directory is the job's, so git is not run in it, and of its objects none is read. Its refs are read from their
 //! files, by our own reader: bounded, following nothing, entering no mount. What they name counts as the job's where it
 //! is neither in the person's repository nor in what the job started from. What the job fetched (tags, remote-tracking
-//! refs) is not looked at, nor what only a log of a ref still names, nor names that are not UTF-8; nor the `HEAD` of a
-//! linked tree. Nothing of it stops a capture: what cannot be told is a note.
+//! refs) is not looked at, nor what only a log of a ref still names, nor names that are not UTF-8. A linked tree has a
+//! `HEAD` of its own in the person's repository, where git is asked about it, and runs nothing that is configured there;
+//! its other refs are the repository's, and stay. Nothing of it stops a capture: what cannot be told is a note.
 
 use std::collections::{BTreeMap, HashSet};
 
 use pactify_core::change::Note;
 use pactify_core::fingerprint::RefValue;
 use pactify_core::fingerprint::refs::{loose, packed};
-use pactify_core::job::{Base, Isolation};
+use pactify_core::job::{Base, Isolation, RepositoryRecord};
 use pactify_core::{ObjectId, RepoPath};
 
 use crate::causes::with_causes;
 use crate::disk::{Dir, DiskError, Kind};
-use crate::git::command::Place;
+use crate::git::command::{Call, Place, Verb};
+use crate::git::manifest::Header;
+use crate::git::prepare::registration;
 use crate::git::{Git, GitError, Places};
 
 /// No file of a ref is larger, in bytes.
@@ -54,12 +57,20 @@ enum Untold {
 }
 
 impl Git {
-    /// A note on the commits that are only in the git directory of the tree of `places`, if there are any.
-    pub(super) fn own_commits(&self, places: &Places, base: &Base, isolation: Isolation) -> Option<Note> {
-        if isolation == Isolation::Linked {
-            return None;
-        }
-        match self.named_only_there(places, base) {
+    /// A note on the commits that are only in the git directory of the tree of `places`, if there are any; `header` is
+    /// of that tree.
+    pub(super) fn own_commits(
+        &self,
+        places: &Places,
+        repository: &RepositoryRecord,
+        base: &Base,
+        header: &Header,
+    ) -> Option<Note> {
+        let named = match header.isolation {
+            Isolation::Private => self.named_only_there(places, base),
+            Isolation::Linked => self.named_only_by_head(repository, base, header.registration.as_deref()),
+        };
+        match named {
             Ok(names) if names.is_empty() => None,
             Ok(names) => {
                 let count = names.len() as u64;
@@ -86,6 +97,26 @@ impl Git {
         let absent: HashSet<String> = self.absent(place, &refs.values().collect::<Vec<_>>())?.into_iter().collect();
         refs.retain(|_, commit| absent.contains(commit.as_str()));
         Ok(refs.into_keys().collect())
+    }
+
+    /// The `HEAD` of a linked tree, where neither a ref of the repository nor the checkout leads to its commit.
+    fn named_only_by_head(
+        &self,
+        repository: &RepositoryRecord,
+        base: &Base,
+        registered: Option<&str>,
+    ) -> Result<Vec<String>, Untold> {
+        let Some(name) = registered else { return Ok(Vec::new()) };
+        // With it went what it held.
+        if registration(repository, name).as_path().symlink_metadata().is_err() {
+            return Ok(Vec::new());
+        }
+        let head = format!("worktrees/{name}/HEAD");
+        // Of all linked trees, this very one would hold the commit.
+        let held_by = ["--not", "--single-worktree", "--all", base.commit.as_str(), "--"];
+        let call = Call::new(Verb::RevList, Place::Person(repository)).args(["--max-count=1", &head]).args(held_by);
+        let is_held = self.run(&call)?.is_empty();
+        Ok(if is_held { Vec::new() } else { vec!["HEAD".to_owned()] })
     }
 }
 

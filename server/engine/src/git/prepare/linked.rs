@@ -93,6 +93,7 @@ impl Git {
     }
 }
 
-fn registration(repository: &RepositoryRecord, name: &str) -> AbsPath {
+/// The directory in the person's repository that registers a linked tree: the tree's own git directory.
+pub(in crate::git) fn registration(repository: &RepositoryRecord, name: &str) -> AbsPath {
     repository.common_dir.join("worktrees").join(name)
 }

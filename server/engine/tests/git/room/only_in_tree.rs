@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pactify_core::job::Isolation;
 use pactify_core::job::event::{AttemptReason, HostRecord, Known, ProcessRecord};
 use pactify_core::job::outcome::{Disposition, Outcome};
 use pactify_core::retention::Fate;
@@ -35,8 +36,12 @@ type Work = fn(&Fixture, &Job);
 
 /// A job that did `work`, and whose result is applied: what of it is told, and whether it goes by itself.
 fn goes_when_it_is_said(name: &str, work: Work, is_captured: bool, by_itself: Fate, told: Option<&str>) {
+    goes_in(Isolation::Private, name, work, is_captured, by_itself, told);
+}
+
+fn goes_in(isolation: Isolation, name: &str, work: Work, is_captured: bool, by_itself: Fate, told: Option<&str>) {
     let fixture = Fixture::with(&[("a.txt", BASE), (".gitignore", "out/\n")]);
-    let landed = fixture.land(|job| {
+    let landed = fixture.land_in(&fixture.repo, isolation, |job| {
         job.write("a.txt", RESULT);
         work(&fixture, job);
     });
@@ -169,6 +174,37 @@ fn commits_that_are_only_in_a_tree_s_git_directory_are_such_work() {
     ] {
         let by_itself = if told.is_some() { Fate::OnlyInTree } else { Fate::Tree };
         goes_when_it_is_said(name, work, true, by_itself, told.as_deref());
+    }
+}
+
+#[test]
+fn commits_that_only_the_head_of_a_linked_tree_names_are_such_work() {
+    let commit: Work = |fixture, job| drop(agent(fixture, job, &["commit", "-qam", "Mine"]));
+    let branch: Work = |fixture, job| {
+        agent(fixture, job, &["checkout", "-q", "-b", "mine"]);
+        agent(fixture, job, &["commit", "-qam", "Mine"]);
+    };
+    let held: Work = |fixture, job| {
+        agent(fixture, job, &["commit", "-qam", "Mine"]);
+        agent(fixture, job, &["commit", "-q", "--allow-empty", "-m", "More"]);
+        agent(fixture, job, &["tag", "mine"]);
+        agent(fixture, job, &["checkout", "-q", "--detach", "HEAD~1"]);
+    };
+    let gone: Work = |fixture, job| {
+        agent(fixture, job, &["commit", "-qam", "Mine"]);
+        let object = agent(fixture, job, &["rev-parse", "HEAD"]);
+        let (folder, file) = object.split_at(2);
+        fs::remove_file(fixture.repo.join(".git/objects").join(folder).join(file)).unwrap();
+    };
+    const ONLY: &str = "commits are only in the git directory of the job's tree: HEAD";
+    for (name, work, told) in [
+        ("a commit", commit, Some(ONLY)),
+        ("a branch", branch, None),
+        ("below a tag", held, None),
+        ("a commit that is gone", gone, Some("could not be read: git rev-list failed")),
+    ] {
+        let by_itself = if told.is_some() { Fate::OnlyInTree } else { Fate::Tree };
+        goes_in(Isolation::Linked, name, work, true, by_itself, told);
     }
 }
 
