@@ -204,5 +204,11 @@ fn a_shell_completes_what_was_generated_for_it() -> Result<()> {
         let generated = sandbox.start(&program, &["completions", shell], b"")?;
         assert!(generated.wait(JOB)?.success()?.stdout.contains(&program), "{shell}");
     }
+    let mut unknown = sandbox.command(&program);
+    unknown.env("PACTIFY_COMPLETE", "/bin/cmd").args(["--", "pactify", "sub", "a"]);
+    let refused = Running::start(unknown, b"")?.wait(JOB)?;
+    assert_eq!((refused.code(), refused.stdout.as_str()), (2, ""), "{refused:?}");
+    assert!(refused.stderr.starts_with("pactify: PACTIFY_COMPLETE: unknown shell `cmd`"), "{refused:?}");
+    assert!(refused.stderr.contains("`bash`, `elvish`, `fish`, `powershell`, `zsh`"), "{refused:?}");
     Ok(())
 }

@@ -10,8 +10,10 @@ use std::process::ExitCode;
 use clap::{Command, CommandFactory as _};
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
+use pactify_core::{Failure, FailureCode};
 
 use super::Program;
+use super::output::Output;
 
 /// Set by the script when it asks.
 const ASKED: &str = "PACTIFY_COMPLETE";
@@ -38,8 +40,14 @@ pub(super) fn answer() -> Option<ExitCode> {
     match asked.try_complete(std::env::args_os(), here.as_deref()) {
         Ok(false) => None,
         Ok(true) => Some(ExitCode::SUCCESS),
-        // What it would print is no completion.
-        Err(_) => Some(ExitCode::FAILURE),
+        // A shell that is not known, above all. On standard error: a shell takes the rest for completions.
+        Err(error) => {
+            let error = error.to_string();
+            let message = format!("{ASKED}: {}", error.trim().trim_start_matches("error: "));
+            let next = "let `pactify completions SHELL` print the script for one of these shells";
+            let failure = Failure::new(FailureCode::InvalidParams, message, next);
+            Some(Output::of_process().refuse(&failure, false))
+        }
     }
 }
 
