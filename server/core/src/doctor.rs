@@ -203,6 +203,17 @@ pub fn login(name: &str, path: &str, can_be_refreshed: bool) -> Finding {
     warning(&id, title, format!("make {path}, and the directory that it is in, writable for you"))
 }
 
+/// Somebody is logged in, but not with a login that jobs could be led to.
+pub fn login_elsewhere(harness: &dyn Harness, usage: Usage) -> Finding {
+    let name = harness.name();
+    let title = format!("{name} is logged in, and its jobs are not: they need the login in a file, not in a keyring");
+    let finding = warning(&format!("login.{name}"), title, login::step(name.as_str(), harness.about().login_command));
+    match usage {
+        Usage::Used => finding,
+        Usage::Unused => Finding { severity: Severity::Ok, ..finding },
+    }
+}
+
 /// Whether a job could be planned with the person's settings.
 pub fn settings(name: &str, planned: Result<(), Failure>, usage: Usage) -> Finding {
     let id = format!("settings.{name}");

@@ -50,7 +50,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use self::entry::reenter;
 pub(crate) use self::entry::{Errand, leave_message, start};
 pub(crate) use self::launch::can_be_refreshed;
-pub(crate) use self::logged_in::is_logged_in;
+pub(crate) use self::logged_in::{is_logged_in, lacks_login};
 pub(crate) use self::private::person_files;
 pub(crate) use self::slots::cores;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{self, Profile, Step, brief, write};
-use pactify_tests::editor::{Editor, JOB, configure, configure_more, scripted_sandbox, use_scripted_agent};
+use pactify_tests::editor::{Editor, JOB, configure, log_in_at_codex, pid, use_scripted_agent};
 use pactify_tests::outside;
 use pactify_tests::running::Ended;
 use pactify_tests::sandbox::Sandbox;
@@ -44,6 +44,27 @@ fn a_machine_that_is_in_order_has_no_error_and_says_the_same_everywhere() -> Res
         told["findings"].as_array().into_iter().flatten().map(|finding| finding["id"].clone()).collect()
     };
     assert_eq!(ids(&printed), ids(&told));
+    Ok(())
+}
+
+#[test]
+fn a_login_of_codex_that_jobs_cannot_be_led_to_is_told_with_the_way_to_one() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    // It says that it is logged in, and there is no file: the login is in a keyring.
+    use_scripted_agent(&sandbox, &[])?;
+    let look = || -> Result<Value> {
+        let told: Value = serde_json::from_str(&doctor(&sandbox, &["codex"])?.stdout)?;
+        Ok(named(&told, "login.codex").first().copied().with_context(|| format!("{told:#}"))?.clone())
+    };
+    fs::create_dir(sandbox.home().join(".codex"))?;
+    let elsewhere = look()?;
+    assert_eq!(elsewhere["severity"], "warning", "{elsewhere:#}");
+    ensure!(elsewhere["title"].to_string().contains("not in a keyring"), "{elsewhere:#}");
+    ensure!(elsewhere["next"].to_string().contains("login -c cli_auth_credentials_store=file`"), "{elsewhere:#}");
+    log_in_at_codex(&sandbox)?;
+    let linked = look()?;
+    assert_eq!(linked["severity"], "ok", "{linked:#}");
+    ensure!(linked["title"].to_string().contains("auth.json"), "{linked:#}");
     Ok(())
 }
 

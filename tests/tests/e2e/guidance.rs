@@ -126,7 +126,7 @@ fn a_job_that_fails_without_a_login_says_how_to_log_in() -> Result<()> {
     let failed = run(&offline)?;
     assert_eq!(failed.code(), 4, "{failed:?}");
     assert!(failed.stderr.contains("no login of codex was found: codex could not reach its provider"), "{failed:?}");
-    assert!(failed.stderr.contains("run `codex login` in a terminal"), "{failed:?}");
+    assert!(failed.stderr.contains("run `codex login -c cli_auth_credentials_store=file` in a terminal"), "{failed:?}");
     let killed = run(&json!([{"die": 9}]))?;
     assert_eq!(killed.code(), 1, "that has another reason: {killed:?}");
 

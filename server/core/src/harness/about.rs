@@ -40,7 +40,8 @@ pub struct About {
     /// Asks for a login beforehand: arguments of a command that answers with exit code 0 when one is there. (That a run was
     /// refused for want of a login is for its [`super::Driver`] to say.)
     pub login_probe: Option<&'static [&'static str]>,
-    /// The command by which a person logs in with it; nothing where it has no login of its own.
+    /// The command by which a person logs in with it, so that jobs can be led to the login; nothing where it has none of its
+    /// own.
     pub login_command: Option<&'static str>,
     /// Where its logins are that jobs are led to, below where the person keeps its state.
     pub login_places: &'static [LoginPlace],

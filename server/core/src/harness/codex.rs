@@ -32,6 +32,10 @@ const INSTRUCTIONS: &str = "AGENTS.md";
 const HOME_VARIABLE: &str = "CODEX_HOME";
 const HOME_FOLDER: &str = ".codex";
 
+/// Into the file that jobs are led to, wherever the person's configuration has codex keep its login: a keyring's entry is of
+/// one home, and a job's is another.
+const LOGIN: &str = "codex login -c cli_auth_credentials_store=file";
+
 /// The codex CLI.
 #[derive(Clone, Copy, Debug)]
 pub struct Codex;
@@ -50,7 +54,7 @@ const ABOUT: About = About {
     // In a project that is called untrusted, nothing else of it is read: neither settings nor `AGENTS.md`.
     instructions: Instructions::Read(&[".agents/skills", ".codex/skills"]),
     login_probe: Some(&["login", "status"]),
-    login_command: Some("codex login"),
+    login_command: Some(LOGIN),
     // codex refreshes through the link: one that lands in a copy would spend the person's only refresh token.
     login_places: &[LoginPlace { path: "auth.json", kind: LinkKind::ReplacedFile }],
     session_places: &["sessions", "archived_sessions"],

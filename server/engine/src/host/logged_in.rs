@@ -23,6 +23,17 @@ pub(crate) fn is_logged_in(
     look(env, harness, settings, settings.model.as_deref(), version, |seen| harness.is_logged_in(seen))?
 }
 
+/// Whether a job would have no login to work with, as far as that shows.
+pub(crate) fn lacks_login(
+    env: &Env,
+    harness: &dyn Harness,
+    settings: &HarnessSettings,
+    version: Option<&str>,
+) -> bool {
+    let lacks = look(env, harness, settings, settings.model.as_deref(), version, |seen| harness.lacks_login(seen));
+    lacks == Some(true)
+}
+
 /// The failure of a turn that came to nothing, with the want of a login if there is none. Where that does not show, nothing
 /// is said of it.
 pub(super) fn explained(host: &Host, failure: Failure) -> Failure {

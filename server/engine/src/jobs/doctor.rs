@@ -138,6 +138,9 @@ impl Jobs {
             }
             findings.extend(self.check_settings(&**harness, own, around, view, usage));
             findings.extend(person::check_logins(self.env(), &**harness));
+            if view.logged_in == Some(true) && host::lacks_login(self.env(), &**harness, own, view.version.as_deref()) {
+                findings.push(doctor::login_elsewhere(&**harness, usage));
+            }
             if used {
                 findings.extend(self.check_sandbox(&**harness, own, around));
             }

@@ -11,7 +11,7 @@ use super::super::notices::one_line;
 use super::super::tail::{QUOTED, quoted};
 use super::super::{Preflight, Request};
 use super::config::{self, Provider};
-use super::{AGENT, TESTED_VERSION};
+use super::{AGENT, LOGIN, TESTED_VERSION};
 use crate::display;
 use crate::job::event::ExitRecord;
 use crate::{Failure, FailureCode};
@@ -230,7 +230,7 @@ fn log_in(context: &Context) -> String {
         Some(variable) if !context.provider.uses_login => {
             format!("correct the key in {variable} (`env_key` of the provider names it), then retry the job")
         }
-        _ => "run `codex login` in a terminal, then retry the job".to_owned(),
+        _ => format!("run `{LOGIN}` in a terminal, then retry the job"),
     }
 }
 
