@@ -4,7 +4,8 @@ use std::fs;
 
 use anyhow::Result;
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, configure_more, limit, scripted_sandbox};
+use pactify_tests::editor::{Editor, use_scripted_agent};
+use pactify_tests::lsp::Launch;
 use pactify_tests::outside;
 use serde_json::{Value, json};
 
@@ -109,6 +110,29 @@ fn no_turn_begins_where_too_little_room_would_remain() -> Result<()> {
     limit(&sandbox, "free-bytes", 1)?;
     editor.run("resume", &json!({"jobId": job, "message": steps}))?;
     assert_eq!(editor.until(&job, "finished")?["outcome"], "succeeded");
+    Ok(())
+}
+
+#[test]
+fn a_job_that_fills_the_disk_is_ended_with_its_work() -> Result<()> {
+    let sandbox = Sandbox::new()?;
+    use_scripted_agent(&sandbox, &[])?;
+    limit(&sandbox, "free-bytes = 1", "free-bytes = 33554432")?;
+    let repository = sandbox.repository("one")?;
+    repository.fill()?;
+    // A disk of its own, for this server and all that it starts.
+    let mut command = sandbox.command("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    command.arg("mkdir -p \"$1\" && mount -t tmpfs -o size=64m,mode=700 none \"$1\" && exec \"$0\" --stdio");
+    command.arg(outside::program("pactify-lsp")?).arg(sandbox.pactify_home());
+    let mut editor = Editor::start(Launch::new(command), repository.path())?;
+    let fill = json!({"run": "head -c 40000000 /dev/zero > big"});
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), fill, "hang"])), &json!({}))?;
+    let status = editor.until(&job, "finished")?;
+    let told = (&status["outcome"], &status["error"]["code"], &status["changes"]["files"]);
+    assert_eq!(told, (&json!("failed"), &json!("noSpace"), &json!(2)), "{status:#}");
+    assert!(status["error"]["message"].to_string().contains("was ended: "), "{status:#}");
+    assert!(status["error"]["next"].to_string().contains("free-bytes"), "{status:#}");
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Driving one harness process: pipes → lines → driver → journal, until it has ended.
 //!
-//! One loop over one `enum` of events ([`Event`]). It watches the deadlines, passes on a person's cancel, and ends the
-//! process tree when one of them says so; it returns only when the first process has ended and its output was seen.
-//! What that came to is decided elsewhere ([`super::attempt`]).
+//! One loop over one `enum` of events ([`Event`]). It watches the deadlines and the room on the disk, passes on a
+//! person's cancel, and ends the process tree when one of them says so; it returns only when the first process has ended
+//! and its output was seen. What that came to is decided elsewhere ([`super::attempt`]).
 
 use std::io;
 use std::process::ExitStatus;
@@ -24,7 +24,9 @@ use super::deadlines::Deadlines;
 use super::input::{self, Input};
 use super::lines::{Lines, Piece};
 use super::questions::{Questions, Refused};
+use super::space::Room;
 use super::{Host, evidence, files, launch, logged_in};
+use crate::env::Moment;
 use crate::process::{Child, JobTree, Marker, NotDead, Patience, Pipes, VerifiedDead};
 
 /// How long output may still come after the first process has ended: a grandchild may hold the pipe open for ever.
@@ -76,7 +78,7 @@ pub(super) struct Driven {
     pub(super) conclusion: Conclusion,
     /// The deadline that ended it.
     pub(super) deadline: Option<Deadline>,
-    /// The journal refused a record; the harness was ended for it.
+    /// What went wrong beside the harness, which was ended for it: a record that the journal refused, too little room.
     pub(super) failure: Option<Failure>,
     /// Whether the tree is dead.
     pub(super) dead: Result<VerifiedDead, NotDead>,
@@ -109,6 +111,7 @@ struct Loop<'a> {
     /// Until when the program may end by itself: it was told that there is nothing more to do.
     parting: Option<Instant>,
     questions: Questions,
+    room: Room,
     deadline: Option<Deadline>,
     failure: Option<Failure>,
 }
@@ -133,6 +136,7 @@ pub(super) async fn drive(host: &mut Host, running: Running) -> Driven {
     let mut deadlines = Deadlines::from(host.env().moment(), host.spec().limits);
     let questions =
         Questions::new(host.spec().access, Duration::from_secs(host.settings().answer_seconds), host.attempt);
+    let room = Room::new(host.dir().path().clone(), host.settings().free_bytes, host.env().moment());
     let mut state = Loop {
         host,
         driver,
@@ -145,6 +149,7 @@ pub(super) async fn drive(host: &mut Host, running: Running) -> Driven {
         ending: None,
         parting: None,
         questions,
+        room,
         deadline: None,
         failure: None,
     };
@@ -167,12 +172,13 @@ impl Loop<'_> {
         if self.host.phase() == Phase::Waiting {
             deadlines.sign_of_life(now);
         }
+        self.watch_room(now);
         let wait = match &self.exit {
             Some((_, since)) => DRAIN.saturating_sub(since.elapsed()),
             None if self.ending.is_some() => ENDING.grace + ENDING.kill,
             None => match self.parting {
                 Some(until) => until.saturating_duration_since(Instant::now()),
-                None => deadlines.quiet_for(now).min(self.questions.quiet_for(now)),
+                None => deadlines.quiet_for(now).min(self.questions.quiet_for(now)).min(self.room.quiet_for(now)),
             },
         };
         let Ok(event) = tokio::time::timeout(wait, self.host.next_event()).await else {
@@ -222,8 +228,7 @@ impl Loop<'_> {
     fn watch_usage(&mut self) {
         let used = self.host.state().attempt.as_ref().map(Attempt::session_usage).unwrap_or_default();
         let passed = self.host.settings().ceilings.passed(used);
-        if let Some(ceiling) = passed.filter(|_| self.parting.is_none() && self.ending.is_none() && self.exit.is_none())
-        {
+        if let Some(ceiling) = passed.filter(|_| self.goes_on()) {
             self.deadline = Some(ceiling);
             self.record(Known::DeadlinePassed { deadline: ceiling });
             self.record(Known::Notice { id: "overLimit".to_owned(), text: over_limit(ceiling).message });
@@ -233,8 +238,24 @@ impl Loop<'_> {
         }
     }
 
+    /// Ends a job that leaves too little room, while there is enough to capture what it did.
+    fn watch_room(&mut self, now: Moment) {
+        if self.goes_on()
+            && let Err(mut failure) = self.room.look(now)
+        {
+            failure.message = format!("the job was ended: {}", failure.message);
+            self.failure.get_or_insert(failure);
+            self.part();
+        }
+    }
+
+    /// Whether nothing has ended it yet, or told it to end.
+    fn goes_on(&self) -> bool {
+        self.parting.is_none() && self.ending.is_none() && self.exit.is_none()
+    }
+
     fn out_of_time(&mut self, deadline: Deadline) {
-        if self.parting.is_none() && self.ending.is_none() && self.exit.is_none() {
+        if self.goes_on() {
             self.deadline = Some(deadline);
             self.record(Known::DeadlinePassed { deadline });
             self.tell_what_was_muttered();
