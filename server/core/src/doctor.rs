@@ -5,11 +5,11 @@
 
 mod address;
 
-use crate::Failure;
-use crate::harness::{Confined, Harness, HarnessName, login, version};
+use crate::harness::{Confined, Harness, HarnessName, login, ripgrep, version};
 use crate::job::access::Access;
 use crate::job::outcome::Outcome;
 use crate::protocol::{Finding, HarnessView, Severity};
+use crate::{AbsPath, Failure};
 
 pub use address::{Address, AddressError};
 
@@ -81,6 +81,18 @@ pub fn harness(harness: &dyn Harness, view: &HarnessView, usage: Usage) -> Findi
         finding.next = told;
     }
     finding
+}
+
+/// Whether a harness that searches with ripgrep finds one.
+pub fn ripgrep(name: &str, found: Option<&AbsPath>, usage: Usage) -> Finding {
+    let id = format!("harness.{name}.ripgrep");
+    match found {
+        Some(path) => ok(&id, format!("{name} searches with {path}")),
+        None => {
+            let severity = if usage == Usage::Used { Severity::Warning } else { Severity::Ok };
+            Finding { severity, ..warning(&id, ripgrep::missing(name), ripgrep::INSTALL) }
+        }
+    }
 }
 
 /// What a probe's job came to, that was told to write a file.

@@ -29,6 +29,7 @@ pub mod person;
 mod plan;
 pub mod registry;
 mod request;
+pub mod ripgrep;
 pub mod settings;
 pub mod tail;
 pub mod toolchains;

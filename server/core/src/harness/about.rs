@@ -51,6 +51,8 @@ pub struct About {
     /// Files that it makes directly in a repository's git directory, by name. They steer nothing, so that a guard over a
     /// checkout takes no notice of them.
     pub git_files: &'static [&'static str],
+    /// Whether it searches with ripgrep ([`super::ripgrep`]).
+    pub needs_ripgrep: bool,
     /// The keys of model vendors that it logs in with, from the person's environment.
     pub vendor_keys: VendorKeys,
 }
@@ -77,6 +79,7 @@ impl About {
         login_places: &[],
         session_places: &[],
         git_files: &[],
+        needs_ripgrep: false,
         vendor_keys: VendorKeys::Own(&[]),
     };
 

@@ -11,7 +11,7 @@ use super::acp::AcpDriver;
 use super::handed::utf8;
 use super::{
     About, Driver, Harness, HarnessName, HarnessSettings, Instructions, Interpreter, Launch, LinkKind, LoginPlace,
-    PersonFiles, PlannedFile, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
+    PersonFiles, PlannedFile, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys, ripgrep,
 };
 use crate::job::access::Access;
 use crate::{AbsPath, Failure};
@@ -60,6 +60,7 @@ const ABOUT: About = About {
         LoginPlace { path: "oauth", kind: LinkKind::Shared },
     ],
     session_places: &["sessions", "session_index.jsonl"],
+    needs_ripgrep: true,
     // Other keys are never read from the environment.
     vendor_keys: VendorKeys::Own(&[
         "KIMI_MODEL_NAME",
@@ -130,6 +131,7 @@ fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<
         PlannedFile { path: state.join(config::FILE), contents: config::render(request, access)? },
         // Made so that there is a home: kimi asks a login shell for its environment.
         PlannedFile { path: user.join(".profile"), contents: String::new() },
+        ripgrep::stand_in(&state.join("bin")),
     ];
     let beside = [config::SERVERS, config::INSTRUCTIONS].into_iter().filter(|_| request.with_user_config);
     files.extend(beside.filter_map(|name| {

@@ -14,7 +14,7 @@ use super::acp::{AcpDriver, Dialect};
 use super::handed::utf8;
 use super::{
     About, Driver, Harness, HarnessName, HarnessSettings, Instructions, KeptLogin, Launch, LinkKind, LoginPlace,
-    PersonFiles, PlannedFile, PlannedLink, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys,
+    PersonFiles, PlannedFile, PlannedLink, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys, ripgrep,
 };
 use crate::job::access::Access;
 use crate::{AbsPath, Failure};
@@ -28,6 +28,7 @@ const TESTED_VERSION: &str = "1.18";
 const CONFIG: &str = "config";
 const DATA: &str = "data";
 const USER: &str = "user";
+const CACHE: &str = "cache";
 /// A link to the person's own sessions, where a job's is to be among them.
 const SESSIONS: &str = "sessions";
 
@@ -52,6 +53,7 @@ const ABOUT: About = About {
     session_places: &["opencode/opencode.db", "opencode/opencode.db-wal", "opencode/storage"],
     // The name that it gave the project.
     git_files: &["opencode"],
+    needs_ripgrep: true,
     vendor_keys: VendorKeys::Every,
     ..About::USUAL
 };
@@ -138,6 +140,7 @@ fn launch(request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {
         file(own.join("package-lock.json"), config::package_lock(request.version)),
         file(own.join("node_modules").join(".package-lock.json"), "{}\n".to_owned()),
         file(home.join(USER).join(".profile"), String::new()),
+        ripgrep::stand_in(&programs(home)),
     ];
     files.extend(instructions);
     Ok(Launch {
@@ -155,6 +158,11 @@ fn launch(request: &Request<'_>, site: Site<'_>) -> Result<Launch, Failure> {
     })
 }
 
+/// Where it keeps programs that it downloaded.
+fn programs(home: &AbsPath) -> AbsPath {
+    home.join(CACHE).join("opencode").join("bin")
+}
+
 fn environment(request: &Request<'_>, tree: &AbsPath) -> Result<Vec<(String, String)>, Failure> {
     let home = &request.places.home;
     let place = |name: &str, path: &AbsPath| Ok((name.to_owned(), utf8(AGENT, path)?.to_owned()));
@@ -165,7 +173,7 @@ fn environment(request: &Request<'_>, tree: &AbsPath) -> Result<Vec<(String, Str
         place("TMPDIR", &request.places.tmp),
         place("XDG_CONFIG_HOME", &home.join(CONFIG)),
         place("XDG_DATA_HOME", &home.join(DATA)),
-        place("XDG_CACHE_HOME", &home.join("cache")),
+        place("XDG_CACHE_HOME", &home.join(CACHE)),
         place("XDG_STATE_HOME", &home.join("state")),
     ]
     .into_iter()

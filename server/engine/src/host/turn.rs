@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pactify_core::brief::Brief;
 use pactify_core::harness::version::untested;
-use pactify_core::harness::{Harness, Launch, Places, Request, Resume, UserConfig, registry};
+use pactify_core::harness::{Harness, Launch, Places, Request, Resume, UserConfig, registry, ripgrep};
 use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
 use pactify_core::job::event::{CheckoutRecord, Known, TreeRecord, Usage};
 use pactify_core::job::outcome::over_limit;
@@ -220,13 +220,15 @@ async fn made_ready(
     .await
 }
 
-/// What a person should know of the harness, of their own configuration, and of what the tree brings for it.
+/// What a person should know of the harness, of what it lacks, of their own configuration, and of what the tree brings for it.
 fn tell(host: &mut Host, harness: &dyn Harness, request: &Request<'_>) -> Result<(), Stop> {
     let unknown = untested(harness, request.version).map(|text| ("harnessUntested", text));
     let own = own_configuration(harness, request, host.spec().access)?.map(|text| ("userConfig", text));
     let brought = private::instructions(harness, request.version, &request.places.tree)
         .map(|text| ("repositoryInstructions", text));
-    for (id, text) in [unknown, own, brought].into_iter().flatten() {
+    let cannot_search = harness.about().needs_ripgrep && host.env().find_executable(ripgrep::PROGRAM).is_err();
+    let missing = || ("ripgrepMissing", format!("{}; {}", ripgrep::missing(harness.name().as_str()), ripgrep::INSTALL));
+    for (id, text) in [unknown, own, brought, cannot_search.then(missing)].into_iter().flatten() {
         host.record(Known::Notice { id: id.to_owned(), text })?;
     }
     Ok(())

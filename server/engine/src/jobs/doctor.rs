@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use pactify_core::config::Settings;
 use pactify_core::doctor::{self, Usage, failed, ok, warning};
-use pactify_core::harness::{Harness, HarnessName, HarnessSettings, UserConfig, registry};
+use pactify_core::harness::{Harness, HarnessName, HarnessSettings, UserConfig, registry, ripgrep};
 use pactify_core::job::RepositoryRecord;
 use pactify_core::job::access::Access;
 use pactify_core::protocol::{DebugReport, DoctorParams, Finding, Findings, HarnessList, HarnessView, HarnessesParams};
@@ -141,6 +141,7 @@ impl Jobs {
             if view.logged_in == Some(true) && host::lacks_login(self.env(), &**harness, own, view.version.as_deref()) {
                 findings.push(doctor::login_elsewhere(&**harness, usage));
             }
+            findings.extend(self.check_ripgrep(&**harness, own, around, usage));
             if used {
                 findings.extend(self.check_sandbox(&**harness, own, around));
             }
@@ -153,6 +154,22 @@ impl Jobs {
             findings.push(doctor::default_harness(&default, picked, other.as_ref()));
         }
         findings
+    }
+
+    /// Whether what a harness searches with is where its jobs would look.
+    fn check_ripgrep(
+        &self,
+        harness: &dyn Harness,
+        settings: &HarnessSettings,
+        around: Option<&RepositoryRecord>,
+        usage: Usage,
+    ) -> Option<Finding> {
+        if !harness.about().needs_ripgrep {
+            return None;
+        }
+        let Found { env, .. } = harness::find(self.env(), harness, settings, around).ok()?;
+        let found = env.find_executable(ripgrep::PROGRAM).ok();
+        Some(doctor::ripgrep(harness.name().as_str(), found.as_ref(), usage))
     }
 
     /// The harnesses of the newest jobs.

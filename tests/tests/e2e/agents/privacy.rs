@@ -1,10 +1,11 @@
 //! Keys, and whom a job talks to.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use pactify_tests::editor::{self, Editor, JOB};
 use pactify_tests::provider::{Entry, Kind, Provider, Scripts};
 use pactify_tests::sandbox::{Sandbox, shell_program};
@@ -12,7 +13,7 @@ use pactify_tests::tools::{self, Tool};
 use serde_json::json;
 
 use super::super::codex::holding;
-use super::{Agent, KEY, PATIENCE, Stage, finished};
+use super::{Agent, KEY, PATIENCE, Stage, call, finished};
 
 /// The key is where the person has it, and nowhere else.
 pub(crate) fn assert_kept_nowhere(sandbox: &Sandbox, job: &str) -> Result<()> {
@@ -78,12 +79,18 @@ fn assert_talks_only_to(port: u16, noted: &Path) -> Result<()> {
     Ok(())
 }
 
-fn talks_only_to_its_provider(agent: Agent) -> Result<()> {
-    let stage = Stage::playing(agent, &json!([{"edit": {"path": "a.txt", "content": "a\n"}}, {"message": "Done."}]))?;
-    let program = if agent == Agent::Kimi { Tool::Node24.find()? } else { Tool::Opencode.find()? };
+/// Has the agent watched; where it is noted whom it connects to.
+fn watch(stage: &Stage) -> Result<PathBuf> {
+    let program = if stage.agent == Agent::Kimi { Tool::Node24.find()? } else { Tool::Opencode.find()? };
     let (wrapper, noted) = watched(&stage.sandbox, &program)?;
     let urls = [("x".to_owned(), stage.provider.base_url("x"))];
     stage.configure(&urls, Some(&wrapper.display().to_string()))?;
+    Ok(noted)
+}
+
+fn talks_only_to_its_provider(agent: Agent) -> Result<()> {
+    let stage = Stage::playing(agent, &json!([{"edit": {"path": "a.txt", "content": "a\n"}}, {"message": "Done."}]))?;
+    let noted = watch(&stage)?;
     let repository = stage.repository()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     each_kind_talks_only_to(stage.provider.port(), &noted, &mut editor, agent.name())
@@ -117,6 +124,49 @@ fn kimi_talks_only_to_its_provider() -> Result<()> {
 #[test]
 fn opencode_talks_only_to_its_provider() -> Result<()> {
     talks_only_to_its_provider(Agent::Opencode)
+}
+
+/// Without `rg` on the PATH: what the agent would download then, and from where.
+fn downloads_nothing_to_search_with(agent: Agent) -> Result<()> {
+    let (search, programs, says) = match agent {
+        Agent::Kimi => (call("Grep", &json!({"pattern": "a"})), "home/kimi/bin", "EACCES"),
+        Agent::Opencode => {
+            (call("grep", &json!({"pattern": "a"})), "home/cache/opencode/bin", "ripgrep execution failed")
+        }
+    };
+    let mut stage = Stage::playing(agent, &json!([search, {"message": "Done."}]))?;
+    let path = stage.sandbox.environment().get(OsStr::new("PATH")).context("no PATH")?.clone();
+    let has_none = |folder: &PathBuf| !folder.join("rg").exists();
+    stage.sandbox.set("PATH", std::env::join_paths(std::env::split_paths(&path).filter(has_none))?);
+    let noted = watch(&stage)?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let job = stage.delegate(&mut editor, "Look around.", json!({"access": "readOnly"}))?;
+    let status = finished(&mut editor, &job)?;
+    assert_talks_only_to(stage.provider.port(), &noted)?;
+    let asked = stage.provider.requests().last().context("nothing was asked")?.body.to_string();
+    ensure!(asked.contains(says), "it searched, and was told that this failed: {asked}");
+    let programs: Vec<_> = fs::read_dir(stage.job(&job).join(programs))?.collect::<Result<_, _>>()?;
+    assert_eq!(programs.iter().map(fs::DirEntry::file_name).collect::<Vec<_>>(), ["rg"]);
+    ensure!(status["notices"].to_string().contains("install ripgrep"), "{status:#}");
+
+    let told = editor.run("doctor", &json!({}))?;
+    let id = format!("harness.{}.ripgrep", agent.name());
+    let finding = told["findings"].as_array().into_iter().flatten().find(|finding| finding["id"] == id.as_str());
+    let finding = finding.with_context(|| format!("{told:#}"))?;
+    assert_eq!(finding["severity"], "warning", "{finding:#}");
+    ensure!(finding["next"].to_string().contains("install ripgrep"), "{finding:#}");
+    Ok(())
+}
+
+#[test]
+fn without_ripgrep_kimi_searches_with_none_and_downloads_none() -> Result<()> {
+    downloads_nothing_to_search_with(Agent::Kimi)
+}
+
+#[test]
+fn without_ripgrep_opencode_searches_with_none_and_downloads_none() -> Result<()> {
+    downloads_nothing_to_search_with(Agent::Opencode)
 }
 
 #[test]

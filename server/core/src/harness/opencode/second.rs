@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::acp::{Dialect, Speaker};
 use super::super::handed::utf8;
-use super::super::{Instructions, KeptLogin, Launch, PlannedFile, Request, Site, Stdin};
+use super::super::{Instructions, KeptLogin, Launch, PlannedFile, Request, Site, Stdin, ripgrep};
 use super::{AGENT, CONFIG, TESTED_VERSION, USER, config};
 use crate::job::access::Access;
 use crate::permission::Policy;
@@ -101,6 +101,7 @@ pub(super) fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>)
         files: vec![
             PlannedFile { path: own.join("opencode.json"), contents: config.text },
             PlannedFile { path: home.join(USER).join(".profile"), contents: String::new() },
+            ripgrep::stand_in(&super::programs(home)),
         ],
         links: Vec::new(),
         stdin: Stdin::Driver,
