@@ -239,7 +239,7 @@ mod tests {
 
     use super::*;
     use crate::env::Directories;
-    use crate::store::fixture::folder;
+    use crate::store::fixture::{self, folder};
 
     #[test]
     fn planned_files_never_follow_what_a_job_left() {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_login_is_no_link_and_a_locked_one_is_refused() {
+    fn a_missing_login_is_no_link() {
         let (_login_guard, login) = folder();
         let (_guard, home) = folder();
         let kind = LinkKind::ReplacedFile;
@@ -301,6 +301,56 @@ mod tests {
         make_link(&link, &[&home]).unwrap();
         make_link(&link, &[&home]).unwrap();
         assert_eq!(std::fs::read_link(home.join("auth.json").as_path()).unwrap(), login.join("auth.json").as_path());
+    }
+
+    /// Modes stop nobody where tests are run by root: what cannot be written is mounted so.
+    #[test]
+    fn a_login_that_could_not_be_refreshed_is_refused() {
+        const NAME: &str = "host::launch::tests::a_login_that_could_not_be_refreshed_is_refused";
+        if let Some(given) = fixture::given_home() {
+            return among_locked_logins(&AbsPath::new(given.canonicalize().unwrap()).unwrap());
+        }
+        let (guard, home) = folder();
+        std::fs::create_dir(home.join("home").as_path()).unwrap();
+        for folder in ["free", "locked", "held"] {
+            std::fs::create_dir(home.join(folder).as_path()).unwrap();
+            std::fs::write(home.join(folder).join("auth.json").as_path(), "{}").unwrap();
+        }
+        // Of the one nothing can be written, of the other the file alone.
+        let mounts = "mount --bind \"$HERE/locked\" \"$HERE/locked\" && mount --bind \"$HERE/held\" \"$HERE/held\" && \
+            mount --bind \"$HERE/free/auth.json\" \"$HERE/held/auth.json\" && \
+            mount -o remount,bind,ro \"$HERE/locked\" && mount -o remount,bind,ro \"$HERE/held\"";
+        fixture::among_mounts(NAME, guard.path(), mounts);
+    }
+
+    fn among_locked_logins(given: &AbsPath) {
+        use LinkKind::{Directory, ReplacedFile, Shared, WrittenFile};
+        let home = given.join("home");
+        assert!(std::fs::write(given.join("locked").join("auth.json").as_path(), "").is_err(), "this proves nothing");
+        for (kind, folder, is_linked) in [
+            (ReplacedFile, "free", true),
+            (ReplacedFile, "held", false),
+            (ReplacedFile, "locked", false),
+            (WrittenFile, "free", true),
+            (WrittenFile, "held", true),
+            (WrittenFile, "locked", false),
+            (Directory, "free", true),
+            (Directory, "locked", false),
+            (Shared, "free", true),
+            (Shared, "locked", false),
+        ] {
+            let is_file = matches!(kind, ReplacedFile | WrittenFile);
+            let target = if is_file { given.join(folder).join("auth.json") } else { given.join(folder) };
+            let at = home.join(&format!("{folder}-{kind:?}"));
+            match make_link(&PlannedLink { at: at.clone(), target: target.clone(), kind }, &[&home]) {
+                Ok(()) => assert!(is_linked, "{kind:?} {folder}"),
+                Err(LaunchError::LoginNotWritable { target: named }) => {
+                    assert_eq!((is_linked, named), (false, target), "{kind:?} {folder}");
+                }
+                Err(other) => panic!("{kind:?} {folder}: {other:?}"),
+            }
+            assert_eq!(at.as_path().is_symlink(), is_linked, "{kind:?} {folder}");
+        }
     }
 
     #[test]

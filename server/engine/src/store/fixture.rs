@@ -158,6 +158,20 @@ pub(crate) fn on_a_small_disk(name: &str, options: &str) {
     assert!(done.status.success(), "{}", said.concat());
 }
 
+/// Runs the test `name` again, as a child that knows its home, with `mounts` made that nobody else sees: a shell command
+/// line in which `$HERE` is that home. Where there are no such namespaces it says that it is skipped.
+pub(crate) fn among_mounts(name: &str, home: &Path, mounts: &str) {
+    let user = if rustix::process::geteuid().is_root() { "" } else { "--user --map-root-user" };
+    let script = format!(
+        "unshare {user} --mount true || {{ echo skipped: no mount namespaces here; exit 0; }}; \
+         exec unshare {user} --mount sh -c '{mounts} && exec \"$0\" \"$@\"' \"$0\" \"$@\""
+    );
+    let done = child(name, home, Some(&script)).env("HERE", home).output().unwrap();
+    let said = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
+    assert!(done.status.success(), "{said}");
+    said.lines().filter(|line| line.starts_with("skipped")).for_each(|line| println!("{line}"));
+}
+
 /// Writes until nothing more fits, and proves it.
 pub(crate) fn fill(disk: &Path) {
     let mut file = std::fs::File::create(disk.join("filler")).unwrap();
