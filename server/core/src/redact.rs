@@ -124,11 +124,12 @@ fn collect(key: &str, value: &toml::Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a setting of this name holds what one logs in with, and not the name of a variable that does: surely enough to
-/// refuse it.
-pub(crate) fn names_a_secret(key: &str) -> bool {
+/// Whether a setting or a variable of this name holds what one logs in with, and not the name of a variable that does:
+/// surely enough to refuse it.
+pub fn names_a_secret(key: &str) -> bool {
     let key = plain(key);
-    let endings = ["key", "token", "secret", "password", "passphrase", "authorization", "credential", "credentials"];
+    let endings =
+        ["key", "token", "secret", "password", "passwd", "passphrase", "authorization", "credential", "credentials"];
     // codex's name for a variable.
     key != "envkey" && endings.iter().any(|end| key.ends_with(end))
 }

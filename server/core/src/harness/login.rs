@@ -118,12 +118,16 @@ pub enum VendorKeys {
     Every,
 }
 
-/// The keys of vendors, as the harnesses that serve many of them read them.
+/// The keys of vendors, as the harnesses that serve many of them read them. (opencode 1.18, of its own list: those of vendors
+/// who have models alone, and those by which models can be had and nothing else.)
 const EVERY_VENDOR: &[&str] = &[
+    "AI_GATEWAY_API_KEY",
     "ANTHROPIC_API_KEY",
+    "AWS_BEARER_TOKEN_BEDROCK",
     "AZURE_API_KEY",
     "CEREBRAS_API_KEY",
     "COHERE_API_KEY",
+    "DASHSCOPE_API_KEY",
     "DEEPSEEK_API_KEY",
     "FIREWORKS_API_KEY",
     "GEMINI_API_KEY",
@@ -131,11 +135,17 @@ const EVERY_VENDOR: &[&str] = &[
     "GOOGLE_GENERATIVE_AI_API_KEY",
     "GROQ_API_KEY",
     "KIMI_API_KEY",
+    "MINIMAX_API_KEY",
     "MISTRAL_API_KEY",
     "MOONSHOT_API_KEY",
+    "NEBIUS_API_KEY",
+    "NVIDIA_API_KEY",
     "OPENAI_API_KEY",
+    "OPENCODE_API_KEY",
     "OPENROUTER_API_KEY",
     "PERPLEXITY_API_KEY",
+    "SNOWFLAKE_CORTEX_PAT",
+    "SNOWFLAKE_CORTEX_TOKEN",
     "TOGETHER_API_KEY",
     "XAI_API_KEY",
     "ZHIPU_API_KEY",

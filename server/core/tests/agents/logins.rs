@@ -14,6 +14,7 @@ const OPEN: &str = "[harnesses.codex.config]\nmodel_provider = \"g\"\n[harnesses
                     base_url = \"http://127.0.0.1:1/v1\"\n";
 const OAUTH: &str = "[providers.\"managed:kimi-code\"]\noauth = { key = \"oauth/kimi-code\" }\n";
 const KEYED: &str = "[harnesses.opencode.config.provider.g]\noptions = { apiKey = \"{env:GATEWAY_KEY}\" }\n";
+const BEDROCK: &str = "[harnesses.opencode.config]\nmodel = \"amazon-bedrock/claude\"\n";
 const LOCAL: &str = "[harnesses.opencode.config.provider.g]\noptions = { baseURL = \"http://127.0.0.1:1\" }\n";
 
 /// Only kimi knows whether it needs a key.
@@ -28,7 +29,7 @@ fn a_login_is_seen_where_its_harness_looks_for_one() {
     let agy = registry::built_in(&"agy".parse().unwrap()).unwrap();
     let (yes, no, unknown) = (Some(true), Some(false), None);
     let both = format!("{KEYED}{}", LOCAL.replace(".g]", ".local]"));
-    let cases: [Case<'_>; 31] = [
+    let cases: [Case<'_>; 33] = [
         // With a provider of the person's own; otherwise codex itself is asked.
         (&Codex, GATEWAY, "", &[], &["GATEWAY_KEY"], yes),
         (&Codex, GATEWAY, "", &[Good], &[], no),
@@ -59,6 +60,8 @@ fn a_login_is_seen_where_its_harness_looks_for_one() {
         (&Opencode, "harnesses.opencode.config.enabled_providers = [\"opencode\"]", "", &[], &[], unknown),
         (&Opencode, "harnesses.opencode.environment = [\"AWS_PROFILE\"]", "", &[], &["AWS_PROFILE"], unknown),
         (&Opencode, "harnesses.opencode.environment = [\"AWS_PROFILE\"]", "", &[], &[], no),
+        (&Opencode, "", "", &[], &["AWS_SECRET_ACCESS_KEY"], no),
+        (&Opencode, BEDROCK, "", &[], &["AWS_SECRET_ACCESS_KEY"], yes),
         // A keyring may have it.
         (&*agy, "", "", &[], &[], unknown),
         (&*agy, "", "", &[], &["GEMINI_API_KEY"], yes),

@@ -90,6 +90,26 @@ fn a_read_only_job_of_opencode() {
 }
 
 #[test]
+fn a_cloud_is_logged_in_to_only_by_jobs_that_use_it() {
+    let bedrock = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
+    for (configuration, model, expected) in [
+        ("", None, &[][..]),
+        (PROVIDER, None, &["GATEWAY_KEY"]),
+        ("", Some("amazon-bedrock/claude"), &bedrock),
+        ("[harnesses.opencode]\nmodel = \"amazon-bedrock/claude\"", None, &bedrock),
+        ("[harnesses.opencode.config]\nmodel = \"google-vertex/gemini\"", None, &["GOOGLE_APPLICATION_CREDENTIALS"]),
+        ("[harnesses.opencode.config.provider.gitlab]", None, &["GITLAB_TOKEN"]),
+        ("[harnesses.opencode.config]\nmodel = \"amazon-bedrock/x\"", Some("openai/amazon-bedrock/x"), &[]),
+    ] {
+        for version in ["1.18.33", "2.0.26"] {
+            let asked = Asked { model, ..asked(&Opencode, configuration, version) };
+            let launch = launch(&Opencode, &asked.request(), Access::Write).unwrap();
+            assert_eq!(launch.keep_env, expected, "{configuration} {model:?} {version}");
+        }
+    }
+}
+
+#[test]
 fn where_somebody_is_asked_opencode_has_no_sub_agents() {
     let asked = asked(&Opencode, "", "1.18.33");
     let request = Request { permissions: Policy::Ask, ..asked.request() };

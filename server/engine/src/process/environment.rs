@@ -13,10 +13,12 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 
 use pactify_core::JobId;
+use pactify_core::harness::VendorKeys;
+use pactify_core::redact::names_a_secret;
 
 use crate::env::Variables;
 
-use self::Pattern::{Name, Prefix, Suffix};
+use self::Pattern::{Name, Prefix, Secret};
 
 /// What to let through from the inherited variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +41,8 @@ pub enum Pattern {
     Name(&'static str),
     /// Every name that starts like this.
     Prefix(&'static str),
-    /// Every name that ends like this.
-    Suffix(&'static str),
+    /// Every name that says of itself that it holds a secret.
+    Secret,
 }
 
 /// The environment of a child.
@@ -102,16 +104,8 @@ pub const HARNESS_DENIED: &[Pattern] = &[
     Prefix("KIMI_"),
     Prefix("MOONSHOT_"),
     Prefix("OPENCODE"),
-    // Secrets by their names. A harness that logs in by one has it let through.
-    Suffix("_API_KEY"),
-    Suffix("_ACCESS_KEY"),
-    Suffix("_SECRET"),
-    Suffix("_SECRET_KEY"),
-    Suffix("_PASSWORD"),
-    Suffix("_PASSWD"),
-    Suffix("_PASSPHRASE"),
-    Suffix("_TOKEN"),
-    Suffix("_CREDENTIALS"),
+    // A harness that logs in by one has it let through.
+    Secret,
     Name("SSH_AUTH_SOCK"),
     Name("SSH_ASKPASS"),
 ];
@@ -136,7 +130,9 @@ impl EnvPolicy {
     #[must_use]
     pub fn harness<N: Into<OsString>>(let_through: impl IntoIterator<Item = N>) -> Self {
         let let_through = let_through.into_iter().map(Into::into).collect();
-        Self::AllBut { denied: HARNESS_DENIED.to_vec(), let_through }
+        // Not each of them looks like a secret.
+        let vendors = VendorKeys::Every.names().iter().map(|name| Name(name));
+        Self::AllBut { denied: HARNESS_DENIED.iter().copied().chain(vendors).collect(), let_through }
     }
 
     /// The policy for our own git.
@@ -181,7 +177,7 @@ impl Pattern {
         match self {
             Name(exact) => name == exact.as_bytes(),
             Prefix(start) => name.starts_with(start.as_bytes()),
-            Suffix(end) => name.ends_with(end.as_bytes()),
+            Secret => std::str::from_utf8(name).is_ok_and(names_a_secret),
         }
     }
 }
@@ -290,7 +286,9 @@ mod tests {
     fn a_harness_inherits_no_redirection_injection_session_or_secret() {
         let names = [
             "ANTHROPIC_API_KEY",
+            "AWS_BEARER_TOKEN_BEDROCK",
             "AWS_SECRET_ACCESS_KEY",
+            "AZURE_OPENAI_KEY",
             "BASH_FUNC_ls%%",
             "CODEX_HOME",
             "ELECTRON_RUN_AS_NODE",
@@ -309,8 +307,12 @@ mod tests {
             "PACTIFY_HOME",
             "PACTIFY_JOB",
             "PACT_RELAY_TOKEN",
+            "PGPASSWORD",
+            "SNOWFLAKE_CORTEX_PAT",
             "SSH_AUTH_SOCK",
+            "SVN_PASSWD",
             "VSCODE_IPC_HOOK_CLI",
+            "WATSONX_AI_APIKEY",
         ];
         assert_eq!(passing(&EnvPolicy::harness([""; 0]), &names), [""; 0]);
     }
@@ -324,42 +326,47 @@ mod tests {
 
     #[test]
     fn each_harness_logs_in_with_keys_of_its_own_vendor_or_of_any() {
-        use pactify_core::harness::codex::Codex;
-        use pactify_core::harness::{Harness as _, VendorKeys};
-        let names = [
-            "ANTHROPIC_API_KEY",
+        use pactify_core::harness::registry;
+        let vendors = VendorKeys::Every.names();
+        let others = [
+            "AWS_SECRET_ACCESS_KEY",
+            "AZURE_OPENAI_KEY",
             "CODEX_API_KEY",
-            "GEMINI_API_KEY",
             "GITHUB_TOKEN",
             "GIT_DIR",
             "GIT_SSH_COMMAND",
             "GIT_WORK_TREE",
-            "KIMI_API_KEY",
-            "MOONSHOT_API_KEY",
-            "OPENAI_API_KEY",
             "OPENAI_BASE_URL",
-            "OPENROUTER_API_KEY",
             "PACTIFY_HOME",
             "PACTIFY_SERVE_TOKEN",
-            "PATH",
         ];
-        let every = [
-            "ANTHROPIC_API_KEY",
-            "GEMINI_API_KEY",
-            "KIMI_API_KEY",
-            "MOONSHOT_API_KEY",
-            "OPENAI_API_KEY",
-            "OPENROUTER_API_KEY",
-            "PATH",
-        ];
-        for (keys, expected) in [
-            (Codex.about().vendor_keys, &["CODEX_API_KEY", "PATH"][..]),
-            (VendorKeys::Own(&[]), &["PATH"]),
-            (VendorKeys::Own(&["GEMINI_API_KEY", "GIT_DIR"]), &["GEMINI_API_KEY", "PATH"]),
-            (VendorKeys::Every, &every),
-        ] {
-            assert_eq!(passing(&EnvPolicy::harness(keys.names().iter().copied()), &names), expected, "{keys:?}");
+        let names = [vendors, &others, &["PATH"]].concat();
+        let mut seen = 0;
+        for harness in registry::all() {
+            let keys = harness.about().vendor_keys;
+            let mut expected: Vec<_> = names
+                .iter()
+                .copied()
+                .filter(|name| *name == "PATH" || keys.names().contains(name) && !name.starts_with("GIT_"))
+                .collect();
+            expected.sort_unstable();
+            let policy = EnvPolicy::harness(keys.names().iter().copied());
+            assert_eq!(passing(&policy, &names), expected, "{}", harness.name());
+            match keys {
+                VendorKeys::Every => assert_eq!(expected.len(), vendors.len() + 1),
+                VendorKeys::Own(_) => assert!(expected.len() <= 2, "{}: {expected:?}", harness.name()),
+            }
+            seen += 1;
         }
+        assert!(seen >= 4, "{seen}");
+        let own = EnvPolicy::harness(["GEMINI_API_KEY", "GIT_DIR"]);
+        assert_eq!(passing(&own, &names), ["GEMINI_API_KEY", "PATH"]);
+    }
+
+    #[test]
+    fn what_only_sounds_like_a_secret_passes() {
+        let names = ["AWS_PROFILE", "AWS_REGION", "KEYBOARD_LAYOUT", "TOKENIZERS_PARALLELISM", "XMODIFIERS"];
+        assert_eq!(passing(&EnvPolicy::harness([""; 0]), &names), names);
     }
 
     #[test]

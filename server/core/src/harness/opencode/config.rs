@@ -46,6 +46,20 @@ const BOUNDS: Bounds = Bounds {
     instead: "write \"{env:NAME}\", and set the variable",
 };
 
+/// Variables with which a cloud is logged in to that has more than models: let through where the job's provider is that cloud.
+/// (opencode 1.18, by the names of its providers.)
+const CLOUDS: &[(&str, &[&str])] = &[
+    ("amazon-bedrock", &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]),
+    ("cloudflare-ai-gateway", &["CF_AIG_TOKEN", "CLOUDFLARE_API_TOKEN"]),
+    ("cloudflare-workers-ai", &["CLOUDFLARE_API_KEY"]),
+    ("github-copilot", &["GITHUB_TOKEN"]),
+    ("gitlab", &["GITLAB_TOKEN"]),
+    ("google-vertex", &["GOOGLE_APPLICATION_CREDENTIALS"]),
+    ("google-vertex-anthropic", &["GOOGLE_APPLICATION_CREDENTIALS"]),
+    ("huggingface", &["HF_TOKEN"]),
+    ("sap-ai-core", &["AICORE_SERVICE_KEY"]),
+];
+
 /// The configuration of a job, or the person's setting that stands in its way.
 pub(super) fn generate(request: &Request<'_>, access: Access) -> Result<Config, Failure> {
     let mut config = common(request, access)?;
@@ -70,6 +84,7 @@ pub(super) fn generate_second(request: &Request<'_>, permissions: Value) -> Resu
 fn text(config: &Value) -> Result<Config, Failure> {
     let mut variables = Vec::new();
     collect_variables(config, &mut variables);
+    variables.extend(cloud_variables(config, config["model"].as_str()).map(str::to_owned));
     let text = serde_json::to_string_pretty(config).map_err(|error| Failure::internal(error.to_string()))?;
     Ok(Config { text, variables })
 }
@@ -87,6 +102,13 @@ fn base() -> Object {
         (EXPERIMENTAL, json!({})),
     ];
     base.map(|(key, value)| (key.to_owned(), value)).into_iter().collect()
+}
+
+/// Those of the clouds that a configuration describes, or takes its model from.
+fn cloud_variables<'c>(config: &'c Value, model: Option<&'c str>) -> impl Iterator<Item = &'static str> + 'c {
+    let of_model = model.and_then(|model| model.split_once('/')).map(|(provider, _)| provider);
+    let is_used = move |cloud: &str| of_model == Some(cloud) || config["provider"].get(cloud).is_some();
+    CLOUDS.iter().filter(move |(cloud, _)| is_used(cloud)).flat_map(|(_, names)| names.iter().copied())
 }
 
 /// Everything but permissions.
@@ -123,6 +145,8 @@ pub(super) fn is_logged_in(seen: &SeenLogins<'_>, keys: VendorKeys) -> Option<bo
     let own = serde_json::to_value(&seen.settings.config).unwrap_or_default();
     let mut variables = Vec::new();
     collect_variables(&own, &mut variables);
+    let model = seen.settings.model.as_deref().or(own["model"].as_str());
+    variables.extend(cloud_variables(&own, model).map(str::to_owned));
     let named = variables.iter().map(String::as_str).chain(keys.names().iter().copied());
     if seen.has_login() || seen.has_any(named) {
         return Some(true);
