@@ -4,65 +4,106 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::editor::{Editor, JOB};
-use pactify_tests::provider::Kind;
+use pactify_tests::provider::{Entry, Kind};
 use pactify_tests::rendezvous;
 use rustix::process::Pid;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{Agent, PATIENCE, Stage, finished};
 use crate::codex::processes_of;
 
+/// A person who is logged in to kimi with tokens that have ended, and what its server says of new ones.
+struct LoggedIn {
+    stage: Stage,
+    login: PathBuf,
+    before: String,
+}
+
+impl LoggedIn {
+    fn to_kimi(answer: &Value) -> Result<Self> {
+        let steps = json!([{"edit": {"path": "a.txt", "content": "a\n"}}, {"message": "Done."}]);
+        let mut stage = Stage::new(Agent::Kimi, &json!({"x": {"steps": steps, "oauth": answer}}))?;
+        let url = stage.provider.base_url("x");
+        let host = url.trim_end_matches("/v1").to_owned();
+        stage.sandbox.set("KIMI_CODE_OAUTH_HOST", &host);
+        // Where its servers are others than kimi's own, a login's name says which.
+        let servers = Sha256::digest(format!("{{\"oauthHost\":\"{host}\",\"baseUrl\":\"{url}\"}}"));
+        let servers: String = servers.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("kimi-code-env-{servers}");
+        let own = stage.sandbox.home().join(".kimi-code");
+        let config = format!(
+            "default_model = \"x\"\n[providers.\"managed:kimi-code\"]\ntype = \"kimi\"\nbase_url = {url:?}\napi_key = \"\"\n\
+             oauth = {{ storage = \"file\", key = \"oauth/{name}\", oauth_host = {host:?} }}\n[models.x]\nprovider = \"managed:kimi-code\"\n\
+             model = \"scripted\"\nmax_context_size = 131072\ncapabilities = [\"tool_use\"]\n"
+        );
+        fs::write(own.join("config.toml"), config)?;
+        fs::create_dir_all(own.join("credentials"))?;
+        let login = own.join("credentials").join(format!("{name}.json"));
+        let before = json!({"access_token": "old-access", "refresh_token": "old-refresh", "expires_at": 1_600_000_000,
+            "scope": "kimi-code", "token_type": "Bearer", "expires_in": 3600})
+        .to_string();
+        fs::write(&login, &before)?;
+        fs::set_permissions(&login, fs::Permissions::from_mode(0o600))?;
+        let config = stage.sandbox.config_home().join("pactify/config.toml");
+        let text = fs::read_to_string(&config)?;
+        let let_through = "[harnesses.kimi]\nenvironment = [\"KIMI_CODE_OAUTH_HOST\"]\n";
+        fs::write(&config, text.replace("[harnesses.kimi]\n", let_through))?;
+        Ok(Self { stage, login, before })
+    }
+
+    /// Has a job done, for which kimi asks for new tokens; the job, and how it ended.
+    fn delegate(&self) -> Result<(String, Value)> {
+        let repository = self.stage.repository()?;
+        let mut editor = Editor::open(&self.stage.sandbox, repository.path())?;
+        let job = self.stage.delegate(&mut editor, "Add a file.", json!({}))?;
+        let status = finished(&mut editor, &job)?;
+        let is_refresh = |entry: &Entry| entry.kind == Kind::OAuth;
+        ensure!(self.stage.provider.log().iter().any(is_refresh), "nobody asked for new tokens: {status:#}");
+        Ok((job, status))
+    }
+}
+
 /// kimi asks its server for a new one, because the old one has ended, and replaces the file that it is in.
 pub(crate) fn kimi_refreshes_it_where_the_person_keeps_it() -> Result<()> {
     let fresh = json!({"access_token": "fresh-access", "refresh_token": "fresh-refresh", "expires_in": 3600,
         "scope": "kimi-code", "token_type": "Bearer"});
-    let mut stage = Stage::new(
-        Agent::Kimi,
-        &json!({"x": {"steps": [{"edit": {"path": "a.txt", "content": "a\n"}}, {"message": "Done."}],
-            "oauth": {"body": fresh}}}),
-    )?;
-    let url = stage.provider.base_url("x");
-    let host = url.trim_end_matches("/v1").to_owned();
-    stage.sandbox.set("KIMI_CODE_OAUTH_HOST", &host);
-    // Where its servers are others than kimi's own, a login's name says which.
-    let servers = Sha256::digest(format!("{{\"oauthHost\":\"{host}\",\"baseUrl\":\"{url}\"}}"));
-    let servers: String = servers.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let name = format!("kimi-code-env-{servers}");
-    let own = stage.sandbox.home().join(".kimi-code");
-    let config = format!(
-        "default_model = \"x\"\n[providers.\"managed:kimi-code\"]\ntype = \"kimi\"\nbase_url = {url:?}\napi_key = \"\"\n\
-         oauth = {{ storage = \"file\", key = \"oauth/{name}\", oauth_host = {host:?} }}\n[models.x]\nprovider = \"managed:kimi-code\"\n\
-         model = \"scripted\"\nmax_context_size = 131072\ncapabilities = [\"tool_use\"]\n"
-    );
-    fs::write(own.join("config.toml"), config)?;
-    fs::create_dir_all(own.join("credentials"))?;
-    let login = own.join("credentials").join(format!("{name}.json"));
-    let old = json!({"access_token": "old-access", "refresh_token": "old-refresh", "expires_at": 1_600_000_000,
-        "scope": "kimi-code", "token_type": "Bearer", "expires_in": 3600});
-    fs::write(&login, old.to_string())?;
-    fs::set_permissions(&login, fs::Permissions::from_mode(0o600))?;
-    let config = stage.sandbox.config();
-    let text = fs::read_to_string(&config)?;
-    let let_through = "[harnesses.kimi]\nenvironment = [\"KIMI_CODE_OAUTH_HOST\"]\n";
-    fs::write(&config, text.replace("[harnesses.kimi]\n", let_through))?;
-
-    let repository = stage.repository()?;
-    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
-    let job = stage.delegate(&mut editor, "Add a file.", json!({}))?;
-    let status = finished(&mut editor, &job)?;
+    let person = LoggedIn::to_kimi(&json!({"body": fresh}))?;
+    let (job, status) = person.delegate()?;
     assert_eq!(status["outcome"], "succeeded", "{status:#}");
-    assert!(stage.provider.log().iter().any(|entry| entry.kind == Kind::OAuth), "the login was refreshed");
+    let LoggedIn { stage, login, .. } = &person;
     let asked = &stage.provider.requests()[0];
     assert_eq!(asked.headers.get("authorization").map(String::as_str), Some("Bearer fresh-access"));
-    let kept = fs::read_to_string(&login)?;
+    let kept = fs::read_to_string(login)?;
     assert!(kept.contains("fresh-refresh") && !login.is_symlink(), "{kept}");
     let inside = fs::canonicalize(stage.sandbox.job(&job).join("home/kimi/credentials")).context("no link")?;
-    assert_eq!(inside, fs::canonicalize(own.join("credentials"))?, "the job was led to it, and had no copy");
+    let own = login.parent().context("no folder")?;
+    assert_eq!(inside, fs::canonicalize(own)?, "the job was led to it, and had no copy");
+    Ok(())
+}
+
+/// Its server refuses a new one, and kimi empties the file (measured): a login that another program of the person's may
+/// just have refreshed.
+#[test]
+fn a_login_that_kimi_emptied_after_a_refused_refresh_is_the_person_s_again() -> Result<()> {
+    let refusal = json!({"error": "invalid_grant", "error_description": "the refresh token is not valid"});
+    let person = LoggedIn::to_kimi(&json!({"status": 401, "body": refusal}))?;
+    let (_, status) = person.delegate()?;
+    assert_eq!(
+        (&status["outcome"], &status["error"]["code"]),
+        (&json!("failed"), &json!("loginRequired")),
+        "{status:#}"
+    );
+    // Only what was emptied is told to have come back.
+    let notices = status["notices"].to_string();
+    ensure!(notices.contains("emptied its login while the job ran") && !notices.contains("old-refresh"), "{status:#}");
+    assert_eq!(fs::read_to_string(&person.login)?, person.before);
+    assert_eq!(fs::metadata(&person.login)?.permissions().mode() & 0o777, 0o600);
     Ok(())
 }
 
