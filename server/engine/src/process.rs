@@ -22,6 +22,7 @@ pub mod tree;
 
 mod descriptors;
 mod holders;
+mod signals;
 mod table;
 
 pub use self::environment::{ChildEnv, EnvPolicy, Marker};

@@ -28,6 +28,37 @@ fn a_hangup_means_nothing_to_a_host_and_everything_to_its_harness() {
 }
 
 #[test]
+fn signals_that_the_starter_ignored_or_blocked_are_the_harness_s_as_anywhere() {
+    // As bits of the kernel's masks.
+    let [ignored, blocked]: [u64; 2] =
+        [[Signal::INT, Signal::QUIT, Signal::USR2], [Signal::HUP, Signal::TERM, Signal::USR1]]
+            .map(|all| all.map(|signal| 1_u64 << (signal.as_raw() - 1)).iter().sum());
+    let mask = |text: &str| u64::from_str_radix(text.trim(), 16).unwrap();
+    let starter = ["--ignore-signal=INT,QUIT,USR2", "--block-signal=HUP,TERM,USR1"];
+
+    let stage = Stage::new();
+    let shown = stage.run("/usr/bin/env", &[&starter[..], &["/bin/cat", "/proc/self/status"]].concat());
+    let shown = String::from_utf8(shown.stdout.bytes).unwrap();
+    for (name, expected) in [("SigIgn:", ignored), ("SigBlk:", blocked)] {
+        let line = shown.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        assert_eq!(mask(line) & expected, expected, "nothing to undo: this proves nothing: {shown}");
+    }
+
+    stage.run("/usr/bin/env", &[&starter[..], &[ARTIST, "serve", stage.folder(), stage.job(), "child"]].concat());
+    let [escapee, mut host, leader] = stage.call_roll();
+    // Programs in Rust ignore it themselves; and the C library ignores signals of its own in what it starts.
+    let (pipe, own) = (1 << (Signal::PIPE.as_raw() - 1), 0b11 << 31);
+    for member in [&escapee, &host, &leader] {
+        let seen = ["ignored", "blocked"].map(|which| mask(member.view[which].as_str().unwrap()) & !own);
+        assert_eq!(seen, [pipe, 0], "{}: {:#}", member.role, member.view);
+    }
+    kill_process(host.pid(), Signal::QUIT).unwrap();
+    kill_process(leader.pid(), Signal::QUIT).unwrap();
+    assert!(leader.ends());
+    assert!(host.ask("wait").as_str().unwrap().contains("SIGQUIT"), "to the host it means nothing, as before");
+}
+
+#[test]
 fn no_descriptor_reaches_the_harness() {
     let stage = Stage::new();
     std::fs::write(stage.path("leaked"), "").unwrap();

@@ -25,6 +25,7 @@ use super::environment::ChildEnv;
 use super::identity::ProcessIdentity;
 use super::reap::{Registration, Role};
 use super::run;
+use super::signals;
 use super::spawn::{Invocation, SpawnError};
 
 /// Leads to the binary that runs, even after a new version was installed over it: an old server starts old hosts.
@@ -127,8 +128,8 @@ pub fn reap_hosts() {
 /// Turns this process, started by [`spawn_host`], into a host. The first thing a host does, before any thread or
 /// runtime.
 ///
-/// Afterwards it leads its own session, adopts the orphans of everything below it, creates files for its user only, and
-/// has the null device as standard input and output. Standard error is the log.
+/// Afterwards it leads its own session, adopts the orphans of everything below it, blocks no signal, creates files for
+/// its user only, and has the null device as standard input and output. Standard error is the log.
 ///
 /// # Errors
 /// When it was not started as a host, or a system call fails.
@@ -138,6 +139,7 @@ pub fn become_host() -> Result<Detached, DetachError> {
     // Any pid but none: the kernel takes zero for "off".
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| system("adopt orphans")(error.into()))?;
+    signals::unblock().map_err(system("let signals through"))?;
     let lock = take_lock()?;
     let null = OpenOptions::new().read(true).write(true).open("/dev/null").map_err(system("open /dev/null"))?;
     rustix::stdio::dup2_stdin(&null).map_err(|error| system("replace standard input")(error.into()))?;
@@ -150,16 +152,17 @@ pub fn become_host() -> Result<Detached, DetachError> {
 }
 
 impl Detached {
-    /// Makes `SIGHUP` mean nothing. Must be called within a tokio runtime.
+    /// Makes `SIGHUP` mean nothing, and nothing more of what the starter ignored, in this process alone. Must be called
+    /// within a tokio runtime, before anything is started.
     ///
-    /// It is handled, not ignored: an ignored signal would stay ignored in the harness. `SIGPIPE` needs nothing, since
-    /// Rust programs ignore it and std restores it in children.
+    /// They are handled, not ignored: an ignored signal would stay ignored in the harness ([`signals`]).
     ///
     /// # Errors
-    /// When the handler cannot be installed.
+    /// When the handler cannot be installed, or `/proc` is not there.
     pub fn ignore_hangup(&self) -> io::Result<()> {
         // tokio never takes a handler away again, so the stream of signals need not be kept.
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).map(drop)
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).map(drop)?;
+        signals::handle_ignored()
     }
 }
 

@@ -6,8 +6,8 @@
 //! descriptor (see [`super::descriptors`]), and a process group of its own. There is no `pre_exec`: with one, std has
 //! to fork, which copies the page tables of a large process, instead of `posix_spawn`.
 //!
-//! Signals: std resets the child's signal mask and `SIGPIPE`. A signal we *ignore* stays ignored in a child, so we
-//! handle signals instead (see [`super::detach::Detached::ignore_hangup`]).
+//! Signals: std restores `SIGPIPE`. What else a host was started with is undone before it starts anything
+//! ([`super::signals`]).
 
 use std::ffi::OsString;
 use std::io;

@@ -89,12 +89,14 @@ fn describe() -> anyhow::Result<serde_json::Value> {
     let entries = environment.split(|&byte| byte == 0).filter(|entry| !entry.is_empty());
     let variables: Vec<_> = entries.map(String::from_utf8_lossy).collect();
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:")).map(str::trim);
+    let of_status = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let raw = |pid: rustix::process::Pid| pid.as_raw_nonzero().get();
     Ok(serde_json::json!({
         "group": raw(rustix::process::getpgrp()),
         "session": raw(rustix::process::getsid(None)?),
-        "umask": umask,
+        "umask": of_status("Umask:"),
+        "ignored": of_status("SigIgn:"),
+        "blocked": of_status("SigBlk:"),
         "directory": std::env::current_dir()?,
         "descriptors": descriptors,
         "variables": variables,
