@@ -25,6 +25,8 @@ pub struct About {
     /// Whether its write jobs can ask the person for permissions ([`crate::permission::Policy::Ask`]). One that cannot is
     /// never started as if it could.
     pub can_ask: bool,
+    /// What such a job does without asking all the same, as a sentence: a person who wants to be asked is told.
+    pub never_asks: Option<&'static str>,
     /// The variable by which a person moves its state ([`super::Places::person_state`]).
     pub home_variable: Option<&'static str>,
     /// Where a person keeps its state when no variable says otherwise, below their home directory.
@@ -68,6 +70,7 @@ impl About {
         probe_variables: &[],
         has_sandbox: false,
         can_ask: false,
+        never_asks: None,
         home_variable: None,
         home_folder: None,
         user_config: UserConfig::Taken,

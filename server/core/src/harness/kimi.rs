@@ -39,6 +39,10 @@ const ABOUT: About = About {
     install_hint: "npm install -g @moonshot-ai/kimi-code",
     tested_versions: &[TESTED_VERSION],
     can_ask: true,
+    never_asks: Some(
+        "kimi asks about commands, and about files outside of the job's tree and in its `.git`: it writes and edits the \
+         files of the tree without asking, whatever `permissions` says",
+    ),
     home_variable: Some(HOME_VARIABLE),
     home_folder: Some(HOME_FOLDER),
     read_only_user_config: UserConfig::Refused(

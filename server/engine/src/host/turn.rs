@@ -11,6 +11,7 @@ use pactify_core::harness::{Harness, Launch, Places, Request, Resume, UserConfig
 use pactify_core::job::access::{Access, ReadGrant, WriteGrant};
 use pactify_core::job::event::{CheckoutRecord, Known, TreeRecord, Usage};
 use pactify_core::job::outcome::over_limit;
+use pactify_core::permission::Policy;
 use pactify_core::{AbsPath, Failure, FailureCode, display};
 
 use super::drive::{LEFTOVERS, Running};
@@ -228,7 +229,9 @@ fn tell(host: &mut Host, harness: &dyn Harness, request: &Request<'_>) -> Result
         .map(|text| ("repositoryInstructions", text));
     let cannot_search = harness.about().needs_ripgrep && host.env().find_executable(ripgrep::PROGRAM).is_err();
     let missing = || ("ripgrepMissing", format!("{}; {}", ripgrep::missing(harness.name().as_str()), ripgrep::INSTALL));
-    for (id, text) in [unknown, own, brought, cannot_search.then(missing)].into_iter().flatten() {
+    let is_asked = host.spec().permissions == Policy::Ask;
+    let unasked = harness.about().never_asks.filter(|_| is_asked).map(|text| ("neverAsks", text.to_owned()));
+    for (id, text) in [unknown, own, brought, cannot_search.then(missing), unasked].into_iter().flatten() {
         host.record(Known::Notice { id: id.to_owned(), text })?;
     }
     Ok(())

@@ -30,6 +30,9 @@ fn answer(editor: &mut Editor, job: &str, request: &Value, kind: &str) -> Result
     editor.run("answer", &argument).map(drop)
 }
 
+/// What the notices of a kimi that asks say.
+const UNASKED: &str = "files of the tree without asking";
+
 fn does_what_the_person_says(agent: Agent) -> Result<()> {
     let steps = json!([agent.run("echo a > a.txt"), agent.run("echo b > b.txt"), {"message": "Done."}]);
     let stage = Stage::playing(agent, &steps)?;
@@ -46,6 +49,25 @@ fn does_what_the_person_says(agent: Agent) -> Result<()> {
     let status = finished(&mut editor, &job)?;
     assert_eq!((&status["outcome"], &status["finalMessage"]), (&json!("succeeded"), &json!("Done.")), "{status:#}");
     ensure!(tree.join("a.txt").exists() && !tree.join("b.txt").exists(), "{status:#}");
+    // Whoever wants to be asked is told what they are not asked about.
+    assert_eq!(status["notices"].to_string().contains(UNASKED), agent == Agent::Kimi, "{status:#}");
+    Ok(())
+}
+
+#[test]
+fn kimi_edits_its_tree_unasked_and_says_so() -> Result<()> {
+    let stage = Stage::playing(Agent::Kimi, &json!([Agent::Kimi.write("a.txt", "a\n"), {"message": "Done."}]))?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let job = stage.delegate(&mut editor, "Write a file.", json!({"permissions": "ask"}))?;
+    let status = finished(&mut editor, &job)?;
+    assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(1)), "{status:#}");
+    ensure!(status["notices"].to_string().contains(UNASKED), "{status:#}");
+    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?.to_string();
+    ensure!(!events.contains("permissionRequested"), "a newer kimi asks: then the notice is wrong");
+    let job = stage.delegate(&mut editor, "Write a file.", json!({}))?;
+    let status = finished(&mut editor, &job)?;
+    ensure!(!status["notices"].to_string().contains(UNASKED), "nobody wants to be asked: {status:#}");
     Ok(())
 }
 
