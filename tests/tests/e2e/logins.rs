@@ -95,6 +95,36 @@ fn a_login_that_was_refreshed_in_the_jobs_home_is_the_persons_again_also_after_a
 }
 
 #[test]
+fn the_doctor_names_a_login_that_is_no_link_any_more_while_its_job_runs() -> Result<()> {
+    let stage = Stage::new()?;
+    let repository = stage.repository()?;
+    let go = stage.sandbox.root().join("go");
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let (wait, done) = (json!({"waitFor": [go.display().to_string(), 60.0]}), stage.sandbox.root().join("done"));
+    let steps =
+        json!([write("a.txt", "a\n"), wait, refresh(NEW), {"run": format!("touch {}", done.display())}, "hang"]);
+    let job = editor.delegate(&brief(&steps), &json!({}))?;
+    editor.event(&job, "filesTouched")?;
+    let mut links = || -> Result<Vec<Value>> {
+        let told = editor.run("doctor", &json!({}))?;
+        let all = told["findings"].as_array().context("no findings")?;
+        Ok(all.iter().filter(|finding| finding["id"] == "logins.link").cloned().collect())
+    };
+    assert_eq!(links()?, [Value::Null; 0], "it is a link yet");
+    fs::write(&go, "")?;
+    rendezvous::appears(&done, Duration::from_secs(30))?;
+    let found = links()?;
+    let title = found.first().and_then(|finding| finding["title"].as_str()).context("nothing is found")?;
+    assert!(title.contains(&job) && title.contains(&stage.login().display().to_string()), "{title}");
+    assert_eq!((found.len(), &found[0]["severity"]), (1, &json!("warning")), "{found:?}");
+    assert!(found[0]["next"].as_str().is_some_and(|next| next.contains("when the job ends")), "{found:?}");
+    editor.run("cancel", &json!({"jobId": job}))?;
+    editor.until(&job, "finished")?;
+    assert_eq!(stage.token()?, NEW, "it was looked at");
+    Ok(())
+}
+
+#[test]
 fn a_newer_login_of_the_person_stays_and_the_jobs_is_kept_apart() -> Result<()> {
     let stage = Stage::new()?;
     let repository = stage.repository()?;
