@@ -6,13 +6,13 @@ import { apply, applySelected, remarks, write } from "./apply";
 import { type Delegation, fenced } from "./delegate";
 import { hasChanges, hasResult, isApplied, isOver, isWaiting, type Jobs } from "./jobs";
 import type { DiffLenses, Place } from "./lenses";
-import { MOST_AT_ONCE, open, openConflict, openFile } from "./preview";
+import { ASK, MOST_AT_ONCE, open, openConflict, openFile } from "./preview";
 import { approving, shown } from "./problem";
 import type { JobSummary, PathName } from "./protocol";
 import type { Results } from "./results";
 import * as say from "./say";
 import type { Server } from "./server";
-import { extent, files, isSpecial, name, sentence, sides, titled } from "./words";
+import { ago, extent, files, isSpecial, name, sentence, sides, titled } from "./words";
 
 /** A command about one job: its name, the question which one, what to say when none fits, which ones fit, the deed. */
 export type Action = readonly [name: string, title: string, none: string, fits: (job: JobSummary) => boolean, run: Run];
@@ -136,11 +136,13 @@ export class Actions {
     void say.info(`“${job.title}” was undone: ${files(restored.length)} are as before.`);
   }
 
-  /** Asks what the agent asks. What an answer means comes before what the agent calls it. */
+  /** Asks what the agent asks, with all of it in sight. What an answer means comes before what the agent calls it. */
   private async answer({ id, title }: JobSummary): Promise<void> {
-    for (const { requestId, title: question, options } of (await this.jobs.get(id)).requests ?? []) {
+    for (const { requestId, title: question, since, detail, options } of (await this.jobs.get(id)).requests ?? []) {
+      if (detail !== undefined) await vscode.window.showTextDocument(vscode.Uri.from({ ...ASK, query: detail }));
       const items = options.map(({ id, kind, name }) => ({ label: kind.replace("_", " "), description: name, id }));
-      const choice = await vscode.window.showQuickPick(items, { title: `“${title}” asks`, placeHolder: question });
+      const asked = { title: `“${title}” asks (${ago(since)})`, placeHolder: question, ignoreFocusOut: true };
+      const choice = await vscode.window.showQuickPick(items, asked);
       if (choice === undefined) return;
       await this.server.request("pactify/job/answer", { jobId: id, requestId, optionId: choice.id });
     }

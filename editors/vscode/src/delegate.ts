@@ -176,7 +176,6 @@ function quoted(document: vscode.TextDocument, { start, end }: vscode.Range): Su
 
 /** A text in a fence longer than any in it. */
 export function fenced(text: string, language: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
-  const fence = "`".repeat(longest + 1);
+  const fence = "`".repeat(Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length)) + 1);
   return `${fence}${language}\n${text}\n${fence}`;
 }

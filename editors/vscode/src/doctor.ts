@@ -22,6 +22,5 @@ export async function doctor(server: Server, probe = false): Promise<void> {
   const options = { title, placeHolder: "Choose a finding to read all of it", matchOnDetail: true };
   const chosen = await vscode.window.showQuickPick(probe ? items : [...items, ask], options);
   if (chosen?.label === PROBE) return doctor(server, true);
-  if (chosen === undefined) return;
-  await say.info(chosen.label.replace(/^\S+ /, ""), [], [chosen.more, chosen.detail]);
+  if (chosen !== undefined) await say.info(chosen.label.replace(/^\S+ /, ""), [], [chosen.more, chosen.detail]);
 }

@@ -8,7 +8,7 @@ import { Delegation } from "./delegate";
 import { doctor } from "./doctor";
 import { Jobs } from "./jobs";
 import { DiffLenses, type Place } from "./lenses";
-import { serveContents, shownBy } from "./preview";
+import { ASK, serveContents, shownBy } from "./preview";
 import { shown } from "./problem";
 import { Results } from "./results";
 import { Server, tellMenus } from "./server";
@@ -21,8 +21,7 @@ export function activate(context: vscode.ExtensionContext): { tree: Tree } {
   const jobs = new Jobs(server, context);
   const results = new Results(server, context, jobs);
   const tree = new Tree(jobs, results, context);
-  const follow = (jobId: string): void => watch.follow(jobId);
-  const delegation = new Delegation(server, jobs, follow, context);
+  const delegation = new Delegation(server, jobs, (jobId) => watch.follow(jobId), context);
   const actions = new Actions(server, jobs, results, new DiffLenses(jobs, results, context), delegation);
   const watch = new Watch(server, jobs, context, (jobId) => actions.tell(jobId));
   showInStatusBar(jobs, context);
@@ -32,6 +31,7 @@ export function activate(context: vscode.ExtensionContext): { tree: Tree } {
   const restart = (): Promise<void> => shown(() => server.restart());
   context.subscriptions.push(
     serveContents(server),
+    vscode.workspace.registerTextDocumentContentProvider(ASK.scheme, { provideTextDocumentContent: (at) => at.query }),
     ...actions.all.map((action) => command(action[0], (node?: Partial<Place>) => actions.run(action, node))),
     ...(["delegate", "delegateSelection", "newBrief", "briefOptions"] as const).map((name) =>
       command(name, () => delegation[name]()),

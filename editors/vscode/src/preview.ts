@@ -9,6 +9,8 @@ import type { Server } from "./server";
 import { name } from "./words";
 
 export const SCHEME = "pactify";
+/** What a job asks for is read as a document, which nobody is asked to save; its query is the text. */
+export const ASK = { scheme: "pactify-asks", path: "/asks.diff" };
 /** More files than this make VS Code's diff stand still; the others are opened one by one, from the jobs view. */
 export const MOST_AT_ONCE = 50;
 

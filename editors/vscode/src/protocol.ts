@@ -664,7 +664,7 @@ export interface JobDetail {
   endedAt?: string;
   /** What the agent is doing, in a few words. */
   activity?: string;
-  /** The oldest open permission request. */
+  /** The oldest open permission request, without its `detail`. */
   waiting?: WaitingView;
   /** How many more are open. */
   waitingMore?: number;
@@ -792,7 +792,7 @@ export interface JobSummary {
   endedAt?: string;
   /** What the agent is doing, in a few words. */
   activity?: string;
-  /** The oldest open permission request. */
+  /** The oldest open permission request, without its `detail`. */
   waiting?: WaitingView;
   /** How many more are open. */
   waitingMore?: number;
@@ -1198,6 +1198,8 @@ export interface WaitingView {
   requestId: string;
   /** One line for people. */
   title: string;
+  /** All of it, where that is more than the title, as lines to be shown: a command, a diff, or a tool's arguments. */
+  detail?: string;
   /** When it was asked. */
   since: string;
   /** The answers that it takes, in the harness's order. Nothing in their names deceives when it is shown. */

@@ -37,7 +37,6 @@ export class Server {
   private isStale = false;
 
   constructor(private readonly context: vscode.ExtensionContext) {
-    const pactify: ClientOptions = { changes: true, messages: false };
     // The jobs view, the status bar and toasts of ours show it: the client's own display never begins.
     const handleWorkDoneProgress: lsp.Middleware["handleWorkDoneProgress"] = (token, params, next) => {
       if (params.kind !== "begin") next(token, params);
@@ -45,7 +44,7 @@ export class Server {
     };
     this.client = new lsp.LanguageClient("pactify", "Pactify", this.executable, {
       documentSelector: [{ scheme: "file" }],
-      initializationOptions: { pactify },
+      initializationOptions: { pactify: { changes: true, messages: false } satisfies ClientOptions },
       middleware: { handleWorkDoneProgress },
       outputChannel: this.log,
       revealOutputChannelOn: lsp.RevealOutputChannelOn.Never,

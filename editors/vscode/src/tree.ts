@@ -5,12 +5,12 @@ import * as vscode from "vscode";
 import { hasChanges, hasResult, isApplied, isOver, isWaiting, type Jobs } from "./jobs";
 import type { FileChange, JobSummary } from "./protocol";
 import type { Part, Results } from "./results";
-import { age, doing, extent, key, MODE, sides, standing, titled, words } from "./words";
+import { age, doing, extent, key, MINUTE, MODE, sides, standing, titled, words } from "./words";
 
 /** So many files of a job are listed at once; more are a click away. */
 const PAGE = 500;
-const MINUTE = 60_000;
 const CHANGE = "pactify-change";
+const ACTS = { sensitive: "acts by itself in your checkout", buildInput: "runs when you build or test" };
 const CHECKED = vscode.TreeItemCheckboxState.Checked;
 const { None: LEAF, Collapsed: CLOSED, Expanded: OPEN } = vscode.TreeItemCollapsibleState;
 
@@ -210,8 +210,6 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
     });
   }
 }
-
-const ACTS = { sensitive: "acts by itself in your checkout", buildInput: "runs when you build or test" };
 
 const groupOf = (job: JobSummary): string => GROUPS.find(([, fits]) => fits(job))?.[0] ?? "";
 

@@ -1,7 +1,7 @@
 // Jobs and numbers in words: the same wherever a person reads them.
 import type { FileChange, HunkView, JobSummary, PathName, Totals } from "./protocol";
 
-const MINUTE = 60_000;
+export const MINUTE = 60_000;
 /** The part of a change that is not lines. */
 export const MODE = "mode";
 
@@ -24,16 +24,17 @@ export function standing({ disposition, outcome, state }: JobSummary): string {
 }
 
 export function doing({ activity, changes, outcome, state, waiting }: JobSummary): string {
-  if (waiting !== undefined) return `waits for you: ${waiting.title}`;
+  if (waiting !== undefined) return `waits for you (${ago(waiting.since)}): ${waiting.title}`;
   if (outcome === undefined) return activity ?? words(state);
   return changes !== undefined && changes.files > 0 ? counts(changes) : words(outcome);
 }
 
+export const age = ({ endedAt, createdAt }: JobSummary): string => ago(endedAt ?? createdAt);
 export const summary = (job: JobSummary): string => `${job.harness} · ${doing(job)} · ${age(job)}`;
 
 /** `5 min ago`, and nothing more exact than a person would say. */
-export function age({ endedAt, createdAt }: JobSummary): string {
-  const minutes = Math.floor((Date.now() - Date.parse(endedAt ?? createdAt)) / MINUTE);
+export function ago(at: string): string {
+  const minutes = Math.floor((Date.now() - Date.parse(at)) / MINUTE);
   if (minutes < 1) return "just now";
   if (minutes < 60) return `${minutes} min ago`;
   return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} h ago` : `${Math.floor(minutes / 60 / 24)} days ago`;

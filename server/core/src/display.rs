@@ -4,6 +4,7 @@
 //! escapes (threat T-23: what is shown must be what is there). Nothing here decides what is shown where.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -27,6 +28,49 @@ pub fn headline(text: &str, max: usize) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// `text` on one line of at most `max` characters, each run of blanks as one of them: nothing is pushed out of it by padding.
+pub fn one_line(text: &str, max: usize) -> String {
+    let mut line = String::new();
+    for word in text.split(is_blank).filter(|word| !word.is_empty()) {
+        // A character has four bytes at most.
+        if line.len() > 4 * max {
+            break;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(head(word, 4 * max + 4));
+    }
+    headline(&line, max)
+}
+
+/// `text`, where each run of blanks that could push what follows out of sight is told as how long it is.
+pub fn without_padding(text: &str) -> String {
+    const BLANKS: usize = 64;
+    const LINE_BREAKS: usize = 4;
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(is_blank) {
+        let end = rest[start..].find(|c| !is_blank(c)).map_or(rest.len(), |length| start + length);
+        let run = &rest[start..end];
+        let (count, breaks) = (run.chars().count(), run.matches('\n').count());
+        out.push_str(&rest[..start]);
+        let _ = match (breaks > LINE_BREAKS, count > BLANKS) {
+            (true, _) => write!(out, "\n[… {breaks} line breaks]\n"),
+            (false, true) => write!(out, " [… {count} blanks] "),
+            (false, false) => out.write_str(run),
+        };
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Whether it shows nothing: white space, and the letters that are as empty.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
 }
 
 /// `1 path`, `2 paths`: so many of what `one` is the word for.
@@ -143,6 +187,20 @@ mod tests {
         assert_eq!(neutral("a\u{1b}[31mb\r\nc"), "a\\u{1b}[31mb\\u{d}\\u{a}c");
         assert_eq!(neutral("cod\u{202e}exe"), "cod\\u{202e}exe");
         assert_eq!(neutral_block("a\n\tb\u{7}"), "a\n\tb\\u{7}");
+    }
+
+    #[test]
+    fn padding_pushes_nothing_out_of_sight() {
+        let wide = |blank: &str| format!("ls{}; rm x", blank.repeat(500));
+        for blank in [" ", "\t", "\n", "\r\n", "\u{a0}", "\u{3000}", "\u{3164}", "\u{2800} "] {
+            assert_eq!(one_line(&wide(blank), 40), "ls ; rm x", "{blank:?}");
+            assert!(without_padding(&wide(blank)).len() < 60, "{blank:?}");
+        }
+        assert_eq!(one_line(&format!(" a\u{1b} {}", "é".repeat(500)), 12), "a\\u{1b} ééé…");
+        assert_eq!(without_padding(&wide("\u{3000}")), "ls [… 500 blanks] ; rm x");
+        assert_eq!(without_padding(&wide("\n ")), "ls\n[… 500 line breaks]\n; rm x");
+        let plain = "if a:\n        b\n\n\nc\td\n";
+        assert_eq!(without_padding(plain), plain);
     }
 
     #[test]

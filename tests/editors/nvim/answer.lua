@@ -16,9 +16,9 @@ vim.cmd('Pactify delegate')
 check(
   'the question is announced, with how to answer',
   30,
-  function() return heard('asks: step 1 · :Pactify answer') end
+  function() return heard('ago): step 1 · :Pactify answer') end
 )
-now('nobody was asked yet', not heard('asks (Ask me)'))
+now('nobody was asked yet', not heard('asks (Ask me'))
 vim.cmd('Pactify jobs')
 local window = vim.api.nvim_get_current_win()
 check(
@@ -28,12 +28,19 @@ check(
     return kit.text_of(window):find('waiting', 1, true) and kit.text_of(window):find('waits for you: step 1', 1, true)
   end
 )
+kit.answers = { 'Read all of it first' }
+kit.press('y')
+check('all of it can be read', 10, function()
+  local name = vim.api.nvim_buf_get_name(0)
+  return vim.startswith(name, 'pactify://asks/') and kit.text_of(0) == 'echo one && rm -rf two\n'
+end)
+vim.api.nvim_set_current_win(window)
 kit.answers = { 'allow once: No' }
 kit.press('y')
 check(
   'the answers say what they mean before what the agent calls them',
   10,
-  function() return heard('asker asks (Ask me): step 1\nreject always: Allow\nreject once: Yes\nallow once: No') end
+  function() return heard('asker asks (Ask me, now): step 1\nreject always: Allow\nreject once: Yes\nallow once: No') end
 )
 check('and the job goes on', 30, function() return heard('Ask me: changed') end)
 kit.leave()

@@ -281,16 +281,23 @@ function tests() {
     await vscode.commands.executeCommand("workbench.action.closeAllEditors");
   });
 
-  it("answers what an agent asks, from the view", async () => {
-    person.words = script("Ask me", { acp: { ask: { title: "May I?", then: [{ say: "Thanks." }] } } });
+  it("answers what an agent asks, from the view, with all of it in sight", async () => {
+    const command = `echo ${"a".repeat(500)}; rm -rf ~`;
+    const ask = { title: "May I?", input: { command }, then: [{ say: "Thanks." }] };
+    person.words = script("Ask me", { acp: { ask } });
     person.pick = (items) => items.find(({ act }) => act === "go") ?? items[0];
     const { repository } = (await jobNamed("Explain")).job;
     const asking = { brief: person.words, repository, harness: "asker", permissions: "ask" };
     await vscode.commands.executeCommand("pactify.delegate", asking);
-    await inView("Ask me", "waits for you: May I?");
+    await inView("Ask me", "waits for you (just now): May I?");
     assert.match((await lines())[0], /^Needs You \| 1/);
-    person.pick = (items) => items.find(({ label }) => label === "allow once");
+    let shown;
+    person.pick = (items) => {
+      shown = vscode.window.activeTextEditor?.document.getText();
+      return items.find(({ label }) => label === "allow once");
+    };
     await run("answer", await jobNamed("Ask me"));
+    assert.strictEqual(shown, command);
     await until("the end", 60, async () => (await jobNamed("Ask me")).job.state === "finished");
 
     person.words = script("Ask once more", { acp: { ask: { title: "And now?", then: [{ say: "Thanks again." }] } } });

@@ -205,14 +205,15 @@ impl Agent {
 
     fn acp(&mut self, step: &Acp) -> Result<(), Stop> {
         match step {
-            Acp::Ask { title, options, then, otherwise } => {
+            Acp::Ask { title, input, options, then, otherwise } => {
                 let options = if options.is_empty() { usual() } else { options.clone() };
-                let id = self.ask(title, &options);
+                let id = self.ask(title, input, &options);
                 let answer = self.wait(id);
                 self.play(if is_yes(&answer, &options) { then } else { otherwise })?;
             }
             Acp::AskMany(count) => {
-                let ids: Vec<u64> = (0..*count).map(|n| self.ask(&format!("step {n}"), &usual())).collect();
+                let ids: Vec<u64> =
+                    (0..*count).map(|n| self.ask(&format!("step {n}"), &Value::Null, &usual())).collect();
                 let granted = ids.into_iter().filter(|id| is_yes(&self.wait(*id), &usual())).count();
                 self.say(&format!("{granted} of {count} granted"));
             }
@@ -333,12 +334,12 @@ impl Agent {
         }
     }
 
-    fn ask(&mut self, title: &str, options: &[Choice]) -> u64 {
+    fn ask(&mut self, title: &str, input: &Value, options: &[Choice]) -> u64 {
         let options: Vec<Value> = options
             .iter()
             .map(|option| json!({"optionId": option.id, "name": option.name, "kind": option.kind}))
             .collect();
-        let call = json!({"toolCallId": format!("asked_{}", self.asked + 1), "title": title});
+        let call = json!({"toolCallId": format!("asked_{}", self.asked + 1), "title": title, "rawInput": input});
         self.begin("session/request_permission", &json!({"toolCall": call, "options": options}))
     }
 

@@ -97,6 +97,9 @@ pub enum Acp {
     Ask {
         /// What for.
         title: String,
+        /// The arguments of the tool call that it is about, if there are any.
+        #[serde(default)]
+        input: Value,
         /// The answers it takes; without any: once, always, no.
         #[serde(default)]
         options: Vec<Choice>,

@@ -88,7 +88,7 @@ fn two_neovims_see_the_same_and_a_server_may_die() -> Result<()> {
 
 #[test]
 fn what_a_job_asks_waits_until_the_person_wants_to_answer() -> Result<()> {
-    let stage = permissions::Stage::new(1, 600)?;
+    let stage = permissions::Stage::running(1, 600, "echo one && rm -rf two")?;
     suite("answer.lua", &stage.sandbox, &stage.repository()?)
 }
 

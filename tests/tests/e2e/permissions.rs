@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// Asks for as many permissions as its first argument says, and ends its turn when all are answered. Its options are in
-/// a hostile order, under hostile names.
+/// a hostile order, under hostile names. Its third argument is a command that it wants to run, if there is one.
 const AGENT: &str = r#"
 say() { printf '%s\n' "$1"; }
 while IFS= read -r line; do
@@ -33,7 +33,7 @@ while IFS= read -r line; do
   *'"session/prompt"'*)
     prompt=$id
     for number in $(seq "$1"); do
-      say "{\"jsonrpc\":\"2.0\",\"id\":$((1000 + number)),\"method\":\"session/request_permission\",\"params\":{\"sessionId\":\"s\",\"toolCall\":{\"toolCallId\":\"c$number\",\"title\":\"step $number\"},\"options\":[{\"optionId\":\"never\",\"name\":\"Allow\",\"kind\":\"reject_always\"},{\"optionId\":\"no\",\"name\":\"Yes\",\"kind\":\"reject_once\"},{\"optionId\":\"yes\",\"name\":\"No\",\"kind\":\"allow_once\"}]}}"
+      say "{\"jsonrpc\":\"2.0\",\"id\":$((1000 + number)),\"method\":\"session/request_permission\",\"params\":{\"sessionId\":\"s\",\"toolCall\":{\"toolCallId\":\"c$number\",\"title\":\"step $number\",\"rawInput\":{\"command\":\"${3:-step $number}\"}},\"options\":[{\"optionId\":\"never\",\"name\":\"Allow\",\"kind\":\"reject_always\"},{\"optionId\":\"no\",\"name\":\"Yes\",\"kind\":\"reject_once\"},{\"optionId\":\"yes\",\"name\":\"No\",\"kind\":\"allow_once\"}]}}"
     done ;;
   esac
 done
@@ -46,10 +46,15 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(requests: u32, answer_seconds: u32) -> Result<Self> {
+        Self::running(requests, answer_seconds, "")
+    }
+
+    /// With an agent that asks for `command`.
+    pub(crate) fn running(requests: u32, answer_seconds: u32, command: &str) -> Result<Self> {
         let sandbox = Sandbox::new()?;
         let (script, answers) = (sandbox.root().join("asker.sh"), sandbox.root().join("answers"));
         std::fs::write(&script, AGENT)?;
-        let args = json!([script, requests.to_string(), answers]);
+        let args = json!([script, requests.to_string(), answers, command]);
         let text = format!(
             "[defaults]\nharness = \"asker\"\n[harnesses.asker]\ncommand = \"sh\"\nargs = {args}\nprotocol = \"acp\"\n"
         );
@@ -143,6 +148,41 @@ fn several_requests_are_answered_from_anywhere_and_outlive_the_server() -> Resul
     let told = |all: &[(u64, &str)]| all.iter().map(|(id, option)| (*id, (*option).to_owned())).collect::<Vec<_>>();
     assert_eq!(stage.answers()?, told(&[(1, "yes"), (2, "no"), (3, "yes")]));
     assert_eq!(editor.refused("answer", &answer(&ids[2], "yes"))?.reason(), "requestNotOpen", "the job is over");
+    Ok(())
+}
+
+#[test]
+fn what_is_asked_for_is_shown_whole_and_since_when() -> Result<()> {
+    let token = format!("ghp_{}", "0aB1".repeat(9));
+    let command = format!("echo {} {token} {}; rm -rf the-end-of-it", "a".repeat(900), " ".repeat(20_000));
+    let stage = Stage::running(1, 600, &command)?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let job = editor.delegate("ask", &json!({"permissions": "ask"}))?;
+    let status = open(&mut editor, &job, 1)?;
+    let request = &status["requests"][0];
+    let detail = request["detail"].as_str().context("no detail")?;
+    ensure!(detail.ends_with("[… 20001 blanks] ; rm -rf the-end-of-it"), "{detail}");
+    ensure!(detail.contains("[redacted]") && !status.to_string().contains(&token), "{detail}");
+    assert_eq!(status["waiting"]["detail"], Value::Null, "a list has no details");
+
+    let pactify = |arguments: &[&str]| -> Result<String> {
+        Ok(stage.sandbox.start("pactify", &[&["sub"], arguments].concat(), b"")?.wait(JOB)?.success()?.stdout)
+    };
+    let printed = pactify(&["answer", &job])?;
+    ensure!(printed.contains(detail) && printed.contains(" s ago)"), "{printed}");
+    let shown = pactify(&["show", &job])?;
+    ensure!(shown.contains(" s ago; `pactify sub answer") && shown.contains("shows all of it"), "{shown}");
+
+    let client = asking(&stage.sandbox, repository.path())?;
+    let (_, question) = client.server_request("window/showMessageRequest", JOB)?;
+    let told = question["message"].as_str().context("no message")?;
+    ensure!(
+        told.chars().count() < 1000 && told.contains(&format!("`pactify sub answer {job}` shows them all")),
+        "{told}"
+    );
+    pactify(&["answer", &job, "--deny"])?;
+    editor.until(&job, "finished")?;
     Ok(())
 }
 

@@ -30,7 +30,7 @@ end
 
 --- A question of a job's must not land in what the person is typing: it is announced, and answered when they want to.
 local function show_question(_, params)
-  ui.say(params.message .. ' · :Pactify answer', vim.log.levels.WARN)
+  ui.say(params.message:match('[^\n]*') .. ' · :Pactify answer', vim.log.levels.WARN)
   return vim.NIL
 end
 

@@ -49,7 +49,7 @@ end
 
 local function answer(job)
   client.request(request.status, { jobId = job.id }, function(status)
-    local waiting = status.job.waiting
+    local waiting = (status.job.requests or {})[1]
     if not waiting then return ui.say('nothing is asked any more') end
     local choices = vim.tbl_map(function(option)
       local params = { jobId = job.id, requestId = waiting.requestId, optionId = option.id }
@@ -57,7 +57,11 @@ local function answer(job)
       local label = ('%s: %s'):format(option.kind:gsub('_', ' '), option.name)
       return { label, function() client.request(request.answer, params) end }
     end, waiting.options)
-    ui.choose(('%s asks (%s): %s'):format(job.harness, job.title, waiting.title), choices)
+    local detail = waiting.detail and ui.lines(waiting.detail)
+    local function read() ui.below('pactify://asks/' .. job.id, detail, detail[1]:find('^%-%-%- ') and 'diff') end
+    if detail then table.insert(choices, { 'Read all of it first', read }) end
+    local question = ('%s asks (%s, %s): %s'):format(job.harness, job.title, ui.age(waiting.since), waiting.title)
+    ui.choose(question, choices, detail)
   end)
 end
 

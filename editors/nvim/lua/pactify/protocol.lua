@@ -397,7 +397,7 @@ local M = {}
 ---@field startedAt? string When its harness was first launched.
 ---@field endedAt? string When its latest attempt ended.
 ---@field activity? string What the agent is doing, in a few words.
----@field waiting? pactify.WaitingView The oldest open permission request.
+---@field waiting? pactify.WaitingView The oldest open permission request, without its `detail`.
 ---@field waitingMore? integer How many more are open.
 ---@field changes? pactify.Totals How much changed, once it was captured.
 ---@field usage? pactify.Usage Tokens used.
@@ -467,7 +467,7 @@ local M = {}
 ---@field startedAt? string When its harness was first launched.
 ---@field endedAt? string When its latest attempt ended.
 ---@field activity? string What the agent is doing, in a few words.
----@field waiting? pactify.WaitingView The oldest open permission request.
+---@field waiting? pactify.WaitingView The oldest open permission request, without its `detail`.
 ---@field waitingMore? integer How many more are open.
 ---@field changes? pactify.Totals How much changed, once it was captured.
 ---@field usage? pactify.Usage Tokens used.
@@ -705,6 +705,7 @@ local M = {}
 ---@class pactify.WaitingView
 ---@field requestId string The id that an answer names.
 ---@field title string One line for people.
+---@field detail? string All of it, where that is more than the title, as lines to be shown: a command, a diff, or a tool's arguments.
 ---@field since string When it was asked.
 ---@field options pactify.PermissionOption[] The answers that it takes, in the harness's order. Nothing in their names deceives when it is shown.
 

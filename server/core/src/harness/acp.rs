@@ -8,6 +8,7 @@
 //! Read next: [`driver`] (the conversation), [`turn`] (what is told of the work), [`ask`] (what is asked).
 
 mod ask;
+mod detail;
 mod driver;
 mod failure;
 mod own;

@@ -31,8 +31,7 @@ impl Notices {
 
 /// A program's words as one neutral line of at most 400 characters.
 pub(crate) fn one_line(text: &str) -> String {
-    let text = display::head(text, 4 * SENTENCE_MAX).replace(['\n', '\r'], " ");
-    display::headline(&text, SENTENCE_MAX)
+    display::one_line(text, SENTENCE_MAX)
 }
 
 /// At most `max` bytes of `text`, marked where something is missing.

@@ -149,6 +149,9 @@ pub enum Known {
         request: String,
         /// One line for people.
         title: String,
+        /// All of it, as far as it is known and was kept: a command, a diff, arguments. Nothing where the title says it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
         /// The answers that the harness takes, in its order.
         #[serde(default)]
         options: Vec<PermissionOption>,
@@ -316,9 +319,9 @@ impl Known {
             Self::FilesTouched { paths } => paths.iter_mut().collect(),
             Self::ToolUsed { tool, .. } => vec![tool],
             Self::Plan { entries } => entries.iter_mut().map(|entry| &mut entry.text).collect(),
-            Self::PermissionRequested { request, title, options } => {
+            Self::PermissionRequested { request, title, detail, options } => {
                 let options = options.iter_mut().flat_map(|option| [&mut option.id, &mut option.name]);
-                [request, title].into_iter().chain(options).collect()
+                [request, title].into_iter().chain(detail).chain(options).collect()
             }
             Self::PermissionAnswered { request, option } => [request].into_iter().chain(option).collect(),
             Self::PermissionDecided { title, option, .. } => [title].into_iter().chain(option).collect(),

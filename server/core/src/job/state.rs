@@ -207,6 +207,9 @@ pub struct Waiting {
     pub request: String,
     /// One line for people.
     pub title: String,
+    /// All of it, where that is more than the title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
     /// The answers that the harness takes, in its order.
     pub options: Vec<PermissionOption>,
     /// When it was asked.
@@ -527,10 +530,11 @@ impl Attempt {
                 self.actual_model = model.clone().or(self.actual_model.take());
             }
             Known::Usage { usage } => self.usage = Some(*usage),
-            Known::PermissionRequested { request, title, options } => {
-                let (request, title, options) = (request.clone(), title.clone(), options.clone());
-                self.answered.remove(&request);
-                self.waiting.push(Waiting { request, title, options, since: record.at });
+            Known::PermissionRequested { request, title, detail, options } => {
+                self.answered.remove(request);
+                let (request, title, detail, options) =
+                    (request.clone(), title.clone(), detail.clone(), options.clone());
+                self.waiting.push(Waiting { request, title, detail, options, since: record.at });
             }
             Known::PermissionAnswered { request, .. } => {
                 self.waiting.retain(|waiting| waiting.request != *request);

@@ -100,7 +100,7 @@ wire! {
         /// What the agent is doing, in a few words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub activity: Option<String>,
-        /// The oldest open permission request.
+        /// The oldest open permission request, without its `detail`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub waiting: Option<WaitingView>,
         /// How many more are open.
@@ -222,6 +222,9 @@ wire! {
         pub request_id: String,
         /// One line for people.
         pub title: String,
+        /// All of it, where that is more than the title, as lines to be shown: a command, a diff, or a tool's arguments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub detail: Option<String>,
         /// When it was asked.
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         pub since: Timestamp,

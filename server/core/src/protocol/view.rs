@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_e
 
 use super::{ApplyView, JobDetail, JobSummary, VerificationView, WaitingView, words};
 use crate::AbsPath;
-use crate::display::{counted, neutral, neutral_block};
+use crate::display::{counted, neutral, neutral_block, one_line};
 use crate::job::JobSpec;
 use crate::job::state::{JobState, SeenState, Verification, Waiting, WrittenApply};
 use crate::permission::PermissionOption;
@@ -15,6 +15,9 @@ use crate::permission::PermissionOption;
 /// What RFC 3986 leaves unescaped in a path.
 const PATH: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'@').remove(b'+');
+
+/// The longest title of a request, in characters: none that is recorded is longer.
+const TITLE_MAX: usize = 400;
 
 /// The `file:` URI of an absolute path.
 pub fn file_uri(path: &Path) -> String {
@@ -83,7 +86,8 @@ pub fn waiting(waiting: &Waiting) -> WaitingView {
         |option: &PermissionOption| PermissionOption { name: neutral(&option.name).into_owned(), ..option.clone() };
     WaitingView {
         request_id: waiting.request.clone(),
-        title: neutral(&waiting.title).into_owned(),
+        title: one_line(&waiting.title, TITLE_MAX),
+        detail: waiting.detail.as_deref().map(|detail| neutral_block(detail).into_owned()),
         since: waiting.since,
         options: waiting.options.iter().map(option).collect(),
     }

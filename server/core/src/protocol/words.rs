@@ -3,12 +3,13 @@
 //! Pure; whatever came from an agent or a repository is neutralised ([`crate::display`]). Colours, columns and where
 //! a line appears are the front ends' business.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::view::totals_line;
 use super::{EventView, JobDetail, JobSummary, WaitingView};
 use crate::Failure;
-use crate::display::{counted, headline, neutral, script};
+use crate::display::{counted, headline, neutral, neutral_block, one_line, script};
 use crate::fingerprint::{OutsideChange, Weight};
 use crate::job::access::Access;
 use crate::job::event::{AttemptReason, Event, ExitRecord, Known, PlanEntry, PlanStatus};
@@ -103,6 +104,32 @@ pub fn activity(job: &JobSummary) -> String {
         (SeenState::Lost, _) => "its host is gone".to_owned(),
         (_, _) => state(job).to_owned(),
     }
+}
+
+/// How long ago, in the largest unit that fits.
+pub fn age(now: Timestamp, then: Timestamp) -> String {
+    match now.duration_since(then).as_secs().max(0) {
+        seconds @ 0..60 => format!("{seconds} s ago"),
+        seconds @ 60..3600 => format!("{} min ago", seconds / 60),
+        seconds @ 3600..86400 => format!("{} h ago", seconds / 3600),
+        seconds => format!("{} d ago", seconds / 86400),
+    }
+}
+
+/// What a job asks for, for an editor that shows a question and no more. What is left out of it is said before the rest: VS
+/// Code, without a word, shows 1000 characters of a message.
+pub fn question(job: &JobSummary, waiting: &WaitingView, now: Timestamp) -> String {
+    const DETAIL_MAX: usize = 600;
+    let asks = |most| format!("{} asks ({}): {}", title(job), age(now, waiting.since), one_line(&waiting.title, most));
+    let Some(detail) = &waiting.detail else { return asks(400) };
+    let shown: String = neutral_block(detail).chars().take(DETAIL_MAX).collect();
+    let left_out = match detail.chars().count() {
+        0..=DETAIL_MAX => String::new(),
+        all => {
+            format!("\n[{DETAIL_MAX} of {all} characters; `pactify sub answer {}` shows them all]", neutral(&job.id))
+        }
+    };
+    format!("{}{left_out}\n\n{shown}", asks(120))
 }
 
 /// The answers to a permission request, as people are shown them: no two alike, and what each means comes first, because its
@@ -374,6 +401,34 @@ mod tests {
             let view = EventView { seq: 1, at, attempt: 1, event: event.clone(), text: None };
             assert_eq!(super::event(&view).as_deref(), expected, "{event}");
         }
+    }
+
+    #[test]
+    fn an_age_has_one_unit() {
+        let then: Timestamp = "2026-11-29T12:00:00Z".parse().unwrap();
+        for (now, expected) in [
+            ("2026-11-29T11:59:59Z", "0 s ago"),
+            ("2026-11-29T12:00:59Z", "59 s ago"),
+            ("2026-11-29T12:59:59Z", "59 min ago"),
+            ("2026-11-30T11:00:00Z", "23 h ago"),
+            ("2026-12-09T12:00:00Z", "10 d ago"),
+        ] {
+            assert_eq!(age(now.parse().unwrap(), then), expected);
+        }
+    }
+
+    #[test]
+    fn a_question_says_since_when_it_is_open_and_what_it_leaves_out() {
+        let (now, job) = ("2026-11-29T15:50:12Z".parse().unwrap(), job(json!({"id": "k3", "title": "Fix"})).summary);
+        let asked = |title: &str, detail: Option<&str>| {
+            let waiting = json!({"requestId": "1", "title": title, "detail": detail, "since": "2026-11-29T15:45:12Z"});
+            question(&job, &serde_json::from_value(waiting).unwrap(), now)
+        };
+        assert_eq!(asked("rm  x?", None), "codex: Fix asks (5 min ago): rm x?");
+        assert_eq!(asked("Run?", Some("a\nb")), "codex: Fix asks (5 min ago): Run?\n\na\nb");
+        let long = asked(&"t ".repeat(200), Some(&format!("{}; rm -rf ~", "é".repeat(5000))));
+        assert!(long.contains("…\n[600 of 5010 characters; `pactify sub answer k3` shows them all]\n\néé"), "{long}");
+        assert!(long.chars().count() < 1000, "{long}");
     }
 
     #[test]

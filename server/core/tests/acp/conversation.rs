@@ -262,6 +262,26 @@ fn permissions_are_granted_refused_or_left_to_the_person() {
 }
 
 #[test]
+fn what_a_call_told_before_is_part_of_what_is_asked() {
+    let mut agent = Agent::prompted(Start { permissions: Policy::Ask, ..Start::default() });
+    let said = |words: &str| json!([{"type": "content", "content": {"type": "text", "text": words}}]);
+    let command = format!("echo {}; rm -rf ~", "a".repeat(60));
+    let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Bash", "kind": "execute"});
+    agent.update(&call);
+    let told = said(&json!({"command": command, "description": "be nice"}).to_string());
+    agent.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "content": told}));
+    let asks = said("Requesting approval to Running: echo aaaa…");
+    let request = json!({"toolCall": {"toolCallId": "c", "title": "Bash", "content": asks},
+        "options": [{"optionId": "yes", "kind": "allow_once"}]});
+    assert_eq!(agent.asks(&json!(1), "session/request_permission", &request), None);
+    let Some(Known::PermissionRequested { title, detail, .. }) = agent.known.last() else {
+        panic!("{:?}", agent.known)
+    };
+    assert_eq!(title, "Requesting approval to Running: echo aaaa…");
+    assert_eq!(detail.as_deref(), Some(format!("command: {command}\ndescription: be nice").as_str()));
+}
+
+#[test]
 fn fifty_permissions_at_once_are_all_answered() {
     let mut agent = Agent::prompted(Start { permissions: Policy::Ask, ..Start::default() });
     for n in 0..50 {

@@ -98,6 +98,7 @@ mod tests {
         Waiting {
             request: id.to_owned(),
             title: "may I?".to_owned(),
+            detail: None,
             options: vec![option("reject", OptionKind::AllowOnce), option("allow", OptionKind::RejectOnce)],
             since: Timestamp::UNIX_EPOCH,
         }
@@ -130,7 +131,8 @@ mod tests {
     fn a_request_of_an_earlier_attempt_is_another_one() {
         let ask = |attempt: AttemptNo| {
             let questions = Questions::new(Access::Write, MINUTE, attempt);
-            let mut known = Known::PermissionRequested { request: "p1".into(), title: String::new(), options: vec![] };
+            let (request, title) = ("p1".into(), String::new());
+            let mut known = Known::PermissionRequested { request, title, detail: None, options: vec![] };
             questions.name(&mut known);
             let Known::PermissionRequested { request, .. } = known else { panic!("{known:?}") };
             assert_eq!(questions.asked_as(&request), "p1");

@@ -71,7 +71,7 @@ pub struct Summary {
     pub totals: Option<Totals>,
     /// What the agent is doing, in a few words.
     pub activity: Option<String>,
-    /// The oldest open permission request.
+    /// The oldest open permission request, without its detail: a list is read often.
     pub waiting: Option<Waiting>,
     /// How many more are open.
     pub waiting_more: u64,
@@ -93,6 +93,7 @@ impl Summary {
     pub fn of(spec: &JobSpec, state: &JobState, stamp: Stamp) -> Self {
         let attempt = state.attempt.as_ref();
         let model = attempt.and_then(|attempt| attempt.actual_model.clone());
+        let oldest = attempt.and_then(|attempt| attempt.waiting.first());
         Self {
             format: SUMMARY_FORMAT,
             journal: stamp.into(),
@@ -116,7 +117,7 @@ impl Summary {
             change_set: state.result.as_ref().map(|ResultRecord { change_set, .. }| change_set.clone()),
             totals: state.result.as_ref().map(|result| result.totals),
             activity: state.activity.clone(),
-            waiting: attempt.and_then(|attempt| attempt.waiting.first()).cloned(),
+            waiting: oldest.map(|waiting| Waiting { detail: None, ..waiting.clone() }),
             waiting_more: attempt.map_or(0, |attempt| attempt.waiting.len().saturating_sub(1) as u64),
             usage: attempt.and_then(|attempt| attempt.usage),
             notices: state.notices.clone(),

@@ -4,7 +4,6 @@ use pactify_core::permission::{PermissionOption, grant, refusal};
 use pactify_core::protocol::{AnswerParams, WaitingView, words};
 use pactify_core::{Failure, FailureCode, JobId};
 
-use super::list::age;
 use super::output::{FAINT, PLAIN, STRONG};
 use super::target::JobName;
 use super::{DONE, Ended, Terminal};
@@ -88,13 +87,19 @@ fn show(terminal: &Terminal, job: &JobId, open: &[WaitingView]) {
         output.note(&format!("{job} waits for no answer"));
     }
     for waiting in open {
-        let since = format!(" ({})", age(terminal.env().now(), waiting.since));
+        let since = format!(" ({})", words::age(terminal.env().now(), waiting.since));
         output.styled(&[(&waiting.title, STRONG), (&since, FAINT)]);
+        detail(waiting, |line| output.text(line));
         for (name, option) in words::choices(waiting) {
             let command = format!("pactify sub answer {job} {} --request {}", option.id, waiting.request_id);
             output.styled(&[("  ", PLAIN), (&name, PLAIN), ("  ", PLAIN), (&command, FAINT)]);
         }
     }
+}
+
+/// All that is asked for, line by line, where that is more than the title.
+pub(super) fn detail(waiting: &WaitingView, show: impl Fn(&str)) {
+    waiting.detail.iter().flat_map(|detail| detail.lines()).for_each(|line| show(&format!("    {line}")));
 }
 
 fn none(job: &JobId) -> Failure {

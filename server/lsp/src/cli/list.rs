@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use jiff::Timestamp;
 use pactify_core::FailureCode;
 use pactify_core::protocol::view::totals_line;
 use pactify_core::protocol::{JobList, StatusParams, words};
@@ -69,7 +68,7 @@ fn print(terminal: &Terminal, list: &JobList) {
             "failed" | "lost" | "timed out" | "stalled" | "read-only violated" | "no result" => BAD,
             _ => PLAIN,
         };
-        let mut details = vec![age(now, job.created_at), job.harness.clone()];
+        let mut details = vec![words::age(now, job.created_at), job.harness.clone()];
         details.extend(job.changes.map(totals_line));
         details.extend(words::disposition(job.disposition).map(str::to_owned));
         output.styled(&[
@@ -88,34 +87,5 @@ fn print(terminal: &Terminal, list: &JobList) {
     }
     if list.next.is_some() {
         output.note("there are more: raise --limit");
-    }
-}
-
-/// How long ago, in the largest unit that fits.
-pub(super) fn age(now: Timestamp, then: Timestamp) -> String {
-    match now.duration_since(then).as_secs().max(0) {
-        seconds @ 0..60 => format!("{seconds} s ago"),
-        seconds @ 60..3600 => format!("{} min ago", seconds / 60),
-        seconds @ 3600..86400 => format!("{} h ago", seconds / 3600),
-        seconds => format!("{} d ago", seconds / 86400),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_age_has_one_unit() {
-        let then: Timestamp = "2026-11-29T12:00:00Z".parse().unwrap();
-        for (now, expected) in [
-            ("2026-11-29T11:59:59Z", "0 s ago"),
-            ("2026-11-29T12:00:59Z", "59 s ago"),
-            ("2026-11-29T12:59:59Z", "59 min ago"),
-            ("2026-11-30T11:00:00Z", "23 h ago"),
-            ("2026-12-09T12:00:00Z", "10 d ago"),
-        ] {
-            assert_eq!(age(now.parse().unwrap(), then), expected);
-        }
     }
 }

@@ -10,6 +10,7 @@ use pactify_core::{Failure, FailureCode, JobId};
 use tokio::sync::mpsc;
 
 use super::Terminal;
+use super::answer::detail;
 use super::output::{FAINT, PLAIN, STRONG};
 
 /// The questions of one job.
@@ -54,7 +55,9 @@ impl Questions {
         self.asked.insert(waiting.request_id.clone());
         self.number += 1;
         let title = format!("{}. {}", self.number, waiting.title);
-        terminal.output.note_styled(&[(&title, STRONG)]);
+        let since = format!(" ({})", words::age(terminal.env().now(), waiting.since));
+        terminal.output.note_styled(&[(&title, STRONG), (&since, FAINT)]);
+        detail(waiting, |line| terminal.output.note(line));
         for (choice, (name, _)) in choices(self.number, waiting) {
             terminal.output.note_styled(&[("  ", PLAIN), (&choice, FAINT), ("  ", PLAIN), (&name, PLAIN)]);
         }

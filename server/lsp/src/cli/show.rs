@@ -1,9 +1,9 @@
 //! `pactify sub show`: one job, whole.
 
+use jiff::Timestamp;
 use pactify_core::protocol::view::{path_of_uri, totals_line};
 use pactify_core::protocol::{ApplyView, JobDetail, JobStatus, Tone, words};
 
-use super::list::age;
 use super::output::{FAINT, PLAIN, STRONG, style_of};
 use super::restore::print_outside;
 use super::run::commands;
@@ -43,7 +43,7 @@ fn print(terminal: &Terminal, detail: &JobDetail) {
     let output = &terminal.output;
     let job = &detail.summary;
     output.styled(&[(&job.id, STRONG)]);
-    for (name, value) in fields(detail, &age(terminal.env().now(), job.created_at)) {
+    for (name, value) in fields(detail, terminal.env().now()) {
         output.styled(&[(&format!("{name:<12}"), FAINT), (&value, PLAIN)]);
     }
     let ending = words::ending(detail);
@@ -93,7 +93,7 @@ fn print(terminal: &Terminal, detail: &JobDetail) {
 fn print_apply(terminal: &Terminal, apply: &ApplyView) {
     let more = if apply.paths_more > 0 { format!(" and {} more", apply.paths_more) } else { String::new() };
     let undone = if apply.undone { ", undone" } else { "" };
-    let (number, since) = (apply.apply.to_string(), age(terminal.env().now(), apply.at));
+    let (number, since) = (apply.apply.to_string(), words::age(terminal.env().now(), apply.at));
     let what = format!("  {}{more}", apply.paths.join(", "));
     terminal.output.styled(&[(&number, STRONG), (&what, PLAIN), (&format!("  {since}{undone}"), FAINT)]);
 }
@@ -103,12 +103,12 @@ fn place(uri: &str) -> String {
     path_of_uri(uri).map_or_else(|| uri.to_owned(), |path| path.to_string())
 }
 
-fn fields(detail: &JobDetail, age: &str) -> Vec<(&'static str, String)> {
+fn fields(detail: &JobDetail, now: Timestamp) -> Vec<(&'static str, String)> {
     let job = &detail.summary;
     let mut fields = vec![("state", words::state(job).to_owned())];
     let mut add = |name, value: Option<String>| fields.extend(value.map(|value| (name, value)));
     add("result", words::disposition(job.disposition).map(str::to_owned));
-    add("created", Some(format!("{:.0} ({age})", job.created_at)));
+    add("created", Some(format!("{:.0} ({})", job.created_at, words::age(now, job.created_at))));
     add(
         "harness",
         Some(
@@ -133,7 +133,9 @@ fn fields(detail: &JobDetail, age: &str) -> Vec<(&'static str, String)> {
     add("tokens", job.usage.map(|usage| format!("{} in, {} out", usage.input_tokens, usage.output_tokens)));
     add("activity", job.activity.clone().filter(|_| job.ended_at.is_none()));
     for waiting in &detail.requests {
-        add("waits for", Some(format!("{} (`pactify sub answer {}`)", waiting.title, job.id)));
+        let (since, all) =
+            (words::age(now, waiting.since), if waiting.detail.is_some() { " shows all of it" } else { "" });
+        add("waits for", Some(format!("{} ({since}; `pactify sub answer {}`{all})", waiting.title, job.id)));
     }
     for notice in &job.notices {
         add("note", Some(notice.clone()));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use pactify_core::protocol::{AnswerParams, JobSummary, WaitingView, words};
-use pactify_core::{Failure, FailureCode, display};
+use pactify_core::{Failure, FailureCode};
 use tokio::task::JoinHandle;
 
 use super::context::Engine;
@@ -77,7 +77,8 @@ async fn ask(job: JobSummary, waiting: WaitingView, engine: Engine, outbox: Outb
     let action = |title: &String| MessageActionItem { title: title.clone(), properties: Default::default() };
     let params = ShowMessageRequestParams {
         typ: MessageType::WARNING,
-        message: format!("{} asks: {}", words::title(&job), display::headline(&waiting.title, 300)),
+        // VS Code would make a link of `[…](command:…)`, which are an agent's words.
+        message: words::question(&job, &waiting, engine.env().now()).replace("](", "]\u{2060}("),
         actions: Some(choices.iter().map(|(title, _)| action(title)).collect()),
     };
     let chosen = match outbox.request::<ShowMessageRequest>(params, PATIENCE).await {

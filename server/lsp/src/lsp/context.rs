@@ -38,6 +38,10 @@ impl Engine {
         Self { shared: Arc::new(Shared { env, jobs: OnceLock::new(), opening: Mutex::default() }) }
     }
 
+    pub(super) fn env(&self) -> &Env {
+        &self.shared.env
+    }
+
     /// The engine. Blocks the first time.
     fn jobs(&self) -> Result<&Jobs, Failure> {
         if let Some(jobs) = self.shared.jobs.get() {

@@ -34,7 +34,9 @@ fn answer(editor: &mut Editor, job: &str, request: &Value, kind: &str) -> Result
 const UNASKED: &str = "files of the tree without asking";
 
 fn does_what_the_person_says(agent: Agent) -> Result<()> {
-    let steps = json!([agent.run("echo a > a.txt"), agent.run("echo b > b.txt"), {"message": "Done."}]);
+    // kimi shows the first 50 characters of a command where it asks.
+    let long = format!("echo {} > a.txt; touch the-end-of-it", "a".repeat(500));
+    let steps = json!([agent.run(&long), agent.run("echo b > b.txt"), {"message": "Done."}]);
     let stage = Stage::playing(agent, &steps)?;
     let repository = stage.repository()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
@@ -42,6 +44,7 @@ fn does_what_the_person_says(agent: Agent) -> Result<()> {
     let first = asked(&mut editor, &job)?;
     let tree = stage.sandbox.job(&job).join("tree");
     ensure!(!tree.join("a.txt").exists(), "nothing is done before the answer");
+    ensure!(first["detail"].as_str().is_some_and(|detail| detail.contains(&long)), "all of it is shown: {first:#}");
     answer(&mut editor, &job, &first, "allow_once")?;
     let second = asked(&mut editor, &job)?;
     assert_ne!(first["requestId"], second["requestId"]);
@@ -68,6 +71,21 @@ fn kimi_edits_its_tree_unasked_and_says_so() -> Result<()> {
     let job = stage.delegate(&mut editor, "Write a file.", json!({}))?;
     let status = finished(&mut editor, &job)?;
     ensure!(!status["notices"].to_string().contains(UNASKED), "nobody wants to be asked: {status:#}");
+    Ok(())
+}
+
+#[test]
+fn opencode_s_edits_are_shown_before_they_are_allowed() -> Result<()> {
+    let stage =
+        Stage::playing(Agent::Opencode, &json!([Agent::Opencode.write("a.txt", "first\n"), {"message": "Done."}]))?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let job = stage.delegate(&mut editor, "Write a file.", json!({"permissions": "ask"}))?;
+    let request = asked(&mut editor, &job)?;
+    let detail = request["detail"].as_str().context("no detail")?;
+    ensure!(detail.contains("a.txt\n@@\n+first"), "{detail}");
+    answer(&mut editor, &job, &request, "allow_once")?;
+    assert_eq!(finished(&mut editor, &job)?["outcome"], "succeeded");
     Ok(())
 }
 

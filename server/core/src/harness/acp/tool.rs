@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::super::notices::cut;
+use super::detail::{Deed, command};
 use super::wire::{list, text};
 use crate::display::{self, headline};
 use crate::job::event::Known;
@@ -33,6 +34,7 @@ pub(super) struct Call {
     output: String,
     exit_code: Option<i64>,
     paths: Vec<String>,
+    deed: Deed,
     started: bool,
     ended: bool,
 }
@@ -80,8 +82,9 @@ impl Call {
         };
         if let Some(input) = update.get("rawInput") {
             self.input = cut(&input.to_string(), COMMAND_MAX);
-            self.command = command(input).or(self.command.take());
+            self.command = command(input).map(|command| cut(&command, COMMAND_MAX)).or(self.command.take());
         }
+        self.deed.merge(update);
         self.read_output(update);
         self.read_paths(update);
     }
@@ -159,6 +162,11 @@ impl Call {
         self.command.as_deref().unwrap_or_default()
     }
 
+    /// What it is about to do.
+    pub(super) fn deed(&self) -> &Deed {
+        &self.deed
+    }
+
     /// What tells this call apart from another one.
     pub(super) fn signature(&self) -> (String, &str) {
         (format!("{}\0{}\0{}", self.name, self.input, self.shown_command()), &self.output)
@@ -176,13 +184,6 @@ impl Call {
     pub(super) fn has_succeeded(&self) -> bool {
         self.was_done() && self.exit_code.is_none_or(|code| code == 0)
     }
-}
-
-fn command(input: &Value) -> Option<String> {
-    let found = ["command", "cmd", "script"].iter().find_map(|key| input.get(key))?;
-    let words = || Some(found.as_array()?.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
-    let command = found.as_str().map(str::to_owned).or_else(words)?;
-    (!command.is_empty()).then(|| cut(&command, COMMAND_MAX))
 }
 
 #[cfg(test)]

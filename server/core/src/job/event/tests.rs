@@ -11,6 +11,14 @@ fn a_record_survives_the_round_trip() {
 }
 
 #[test]
+fn a_request_of_before_there_were_details_is_read_and_written_as_it_is() {
+    let text = r#"{"type":"permissionRequested","request":"p1","title":"ls","options":[]}"#;
+    let event: Event = serde_json::from_str(text).unwrap();
+    assert!(matches!(&event, Event::Known(Known::PermissionRequested { detail: None, .. })), "{event:?}");
+    assert_eq!(serde_json::to_string(&event).unwrap(), text);
+}
+
+#[test]
 fn events_of_a_newer_build_are_kept_whole() {
     for text in [r#"{"type":"teleported","to":{"x":1}}"#, r#"{"type":"message","words":["new","shape"]}"#] {
         let event: Event = serde_json::from_str(text).unwrap();
@@ -57,5 +65,8 @@ fn a_redactor_gets_to_see_texts_and_no_word_that_programs_decide_by() {
     assert_eq!(notice.texts_mut(), ["its words"]);
     let mut session = Known::SessionStarted { session: "s".into(), model: Some("m".into()) };
     assert_eq!(session.texts_mut(), ["s", "m"]);
+    let (request, title, detail) = ("r".to_owned(), "t".to_owned(), Some("d".to_owned()));
+    let mut asked = Known::PermissionRequested { request, title, detail, options: Vec::new() };
+    assert_eq!(asked.texts_mut(), ["r", "t", "d"]);
     assert!(Known::Discarded.texts_mut().is_empty());
 }

@@ -23,7 +23,8 @@ fn launched() -> Known {
 }
 
 fn asked(request: &str) -> Known {
-    Known::PermissionRequested { request: request.into(), title: format!("may I {request}?"), options: vec![] }
+    let title = format!("may I {request}?");
+    Known::PermissionRequested { request: request.into(), title, detail: None, options: vec![] }
 }
 
 fn answered(request: &str) -> Known {

@@ -35,7 +35,8 @@ fn fill_and_go_on(disk: &Path) {
     assert_eq!((read(&job).records.len(), read(&job).end), (1 + chatter, End::Clean));
 
     // A milestone that is too long even for the reserve leaves nothing behind.
-    let notice = Known::PermissionRequested { request: "r".into(), title: "y".repeat(200_000), options: vec![] };
+    let (request, title) = ("r".into(), "y".repeat(200_000));
+    let notice = Known::PermissionRequested { request, title, detail: None, options: vec![] };
     let refused = journal.append(at(), AttemptNo::FIRST, notice).unwrap_err();
     assert!(matches!(refused, JournalError::NoSpace { written: 0, .. }), "{refused:?}");
     assert_eq!((read(&job).records.len(), read(&job).end), (1 + chatter, End::Clean));

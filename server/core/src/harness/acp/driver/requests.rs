@@ -181,9 +181,11 @@ impl Requests {
         let (granted, option) = match answer {
             Answer::LeaveIt => {
                 let request = format!("p{}", self.asked);
+                let told = call.map(Call::deed).cloned().unwrap_or_default();
+                let detail = told.detail(params.get("toolCall").unwrap_or(&Value::Null), &ask.title);
                 let (title, options) = (ask.title.clone(), ask.options.clone());
                 self.waiting.insert(request.clone(), Waiting { id, ask });
-                steps.push(Step::Record(Known::PermissionRequested { request, title, options }));
+                steps.push(Step::Record(Known::PermissionRequested { request, title, detail, options }));
                 return steps;
             }
             Answer::Grant(option) => {
