@@ -120,6 +120,10 @@ fn several_requests_are_answered_from_anywhere_and_outlive_the_server() -> Resul
     assert_eq!((&status["state"], &status["waitingMore"]), (&json!("waiting"), &json!(2)), "{status:#}");
     assert_eq!(status["waiting"], status["requests"][0]);
     assert_eq!(status["waiting"]["title"], "step 1", "{status:#}");
+    let events = editor.run("events", &json!({"jobId": job, "limit": 1000}))?;
+    let is_request = |event: &&Value| event["event"]["type"] == "permissionRequested";
+    let asked = events["events"].as_array().into_iter().flatten().find(is_request).context("no request")?;
+    ensure!(asked["at"].is_string() && status["waiting"]["since"] == asked["at"], "{asked:#} {status:#}");
     let ids: Vec<String> =
         (0..3).map(|at| status["requests"][at]["requestId"].as_str().unwrap_or("").to_owned()).collect();
 
@@ -138,7 +142,8 @@ fn several_requests_are_answered_from_anywhere_and_outlive_the_server() -> Resul
 
     let client = asking(&stage.sandbox, repository.path())?;
     let (id, question) = client.server_request("window/showMessageRequest", JOB)?;
-    ensure!(question["message"].as_str().is_some_and(|text| text.contains("step 3")), "{question:#}");
+    let told = question["message"].as_str().context("no message")?;
+    ensure!(told.contains(" asks (") && told.ends_with(" ago): step 3"), "since when it is open: {told}");
     let titles: Vec<&Value> =
         question["actions"].as_array().into_iter().flatten().map(|action| &action["title"]).collect();
     assert_eq!(titles, ["Always deny: Allow", "Deny: Yes", "Allow: No"]);

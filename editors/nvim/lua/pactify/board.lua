@@ -42,7 +42,7 @@ local function details(job)
     if value and value ~= '' then table.insert(lines, ('%-8s %s'):format(name, value)) end
   end
   add('id', job.id)
-  add('asks', job.waiting and job.waiting.title)
+  add('asks', job.waiting and ('%s (%s)'):format(job.waiting.title, ui.age(job.waiting.since)))
   add('model', job.model)
   add('access', job.access == 'readOnly' and (job.inPlace and 'read-only, in your checkout' or 'read-only') or 'write')
   add('base', ('%s %s'):format(job.base.kind, job.base.commit:sub(1, 10)))
