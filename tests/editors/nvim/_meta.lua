@@ -5,7 +5,6 @@
 ---@class uv
 ---@field fs_close fun(file: integer): boolean?
 ---@field fs_open fun(path: string, flags: string, mode: integer): integer?
----@field fs_readlink fun(path: string): string?
 ---@field fs_realpath fun(path: string): string?
 ---@field fs_rename fun(path: string, new_path: string): boolean?
 ---@field fs_stat fun(path: string): table?

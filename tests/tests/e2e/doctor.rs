@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{self, Profile, Step, brief, write};
-use pactify_tests::editor::{Editor, JOB, configure, log_in_at_codex, pid, use_scripted_agent};
+use pactify_tests::editor::{
+    Editor, JOB, configure, configure_more, log_in_at_codex, scripted_sandbox, use_scripted_agent,
+};
 use pactify_tests::outside;
 use pactify_tests::running::Ended;
 use pactify_tests::sandbox::Sandbox;

@@ -42,8 +42,8 @@ fn a_job_in_the_checkout_says_so_goes_on_and_has_nothing_to_apply() -> Result<()
     let resumed = repository.sub(&["resume", "last"], &task)?;
     assert_eq!((resumed.code(), resumed.stdout.as_str()), (0, "All is well.\n"), "{resumed:?}");
 
-    assert_eq!(pactify(&sandbox, &repository, &["run", "--read-only"], &task)?.code(), 0);
-    let there = pactify(&sandbox, &repository, &["retry", "last", "--in-place"], "")?;
+    assert_eq!(repository.sub(&["run", "--read-only"], &task)?.code(), 0);
+    let there = repository.sub(&["retry", "last", "--in-place"], "")?;
     assert_eq!((there.code(), there.stdout.as_str()), (0, "All is well.\n"), "{there:?}");
     assert_eq!(there.stderr.matches("looks around in your checkout itself").count(), 1, "{}", there.stderr);
     Ok(())

@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::Result;
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, use_scripted_agent};
+use pactify_tests::editor::{Editor, configure_more, limit, scripted_sandbox};
 use pactify_tests::lsp::Launch;
 use pactify_tests::outside;
 use serde_json::{Value, json};
@@ -115,11 +115,9 @@ fn no_turn_begins_where_too_little_room_would_remain() -> Result<()> {
 
 #[test]
 fn a_job_that_fills_the_disk_is_ended_with_its_work() -> Result<()> {
-    let sandbox = Sandbox::new()?;
-    use_scripted_agent(&sandbox, &[])?;
+    let sandbox = scripted_sandbox()?;
     limit(&sandbox, "free-bytes = 1", "free-bytes = 33554432")?;
-    let repository = sandbox.repository("one")?;
-    repository.fill()?;
+    let repository = sandbox.filled("one")?;
     // A disk of its own, for this server and all that it starts.
     let mut command = sandbox.command("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);

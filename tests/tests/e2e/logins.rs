@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, scripted_sandbox};
+use pactify_tests::rendezvous;
 use pactify_tests::running::Ended;
 use pactify_tests::sandbox::{Repository, Sandbox};
 use serde_json::{Value, json};

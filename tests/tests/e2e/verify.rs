@@ -235,7 +235,7 @@ fn only_what_would_be_a_success_of_a_write_job_is_verified() -> Result<()> {
 #[test]
 fn a_job_that_is_to_pass_nothing_passes_nothing_in_a_retry_either() -> Result<()> {
     let sandbox = configured(&["false"], 60)?;
-    let repository = filled(&sandbox)?;
+    let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let mut last = editor.delegate(&job(), &json!({"verify": []}))?;
     for said in [json!({}), json!({}), json!({"verify": ["false"]})] {
@@ -335,7 +335,7 @@ fn what_a_repository_looks_like_is_suggested_and_not_run() -> Result<()> {
     assert_eq!(status["outcome"], "succeeded", "{status:#}");
     ensure!(status["notices"].to_string().contains("`make test`"), "{status:#}");
     assert_eq!(status["verification"], Value::Null);
-    ensure!(!of_job(&sandbox, &job, "tree/made").exists());
+    ensure!(!sandbox.job(&job).join("tree/made").exists());
 
     let unverified = editor.delegate(&self::job(), &json!({"verify": []}))?;
     let status = editor.until(&unverified, "finished")?;

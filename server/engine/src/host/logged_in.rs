@@ -24,12 +24,7 @@ pub(crate) fn is_logged_in(
 }
 
 /// Whether a job would have no login to work with, as far as that shows.
-pub(crate) fn lacks_login(
-    env: &Env,
-    harness: &dyn Harness,
-    settings: &HarnessSettings,
-    version: Option<&str>,
-) -> bool {
+pub(crate) fn lacks_login(env: &Env, harness: &dyn Harness, settings: &HarnessSettings, version: Option<&str>) -> bool {
     let lacks = look(env, harness, settings, settings.model.as_deref(), version, |seen| harness.lacks_login(seen));
     lacks == Some(true)
 }

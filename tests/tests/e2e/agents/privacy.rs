@@ -146,7 +146,7 @@ fn downloads_nothing_to_search_with(agent: Agent) -> Result<()> {
     assert_talks_only_to(stage.provider.port(), &noted)?;
     let asked = stage.provider.requests().last().context("nothing was asked")?.body.to_string();
     ensure!(asked.contains(says), "it searched, and was told that this failed: {asked}");
-    let programs: Vec<_> = fs::read_dir(stage.job(&job).join(programs))?.collect::<Result<_, _>>()?;
+    let programs: Vec<_> = fs::read_dir(stage.sandbox.job(&job).join(programs))?.collect::<Result<_, _>>()?;
     assert_eq!(programs.iter().map(fs::DirEntry::file_name).collect::<Vec<_>>(), ["rg"]);
     ensure!(status["notices"].to_string().contains("install ripgrep"), "{status:#}");
 
