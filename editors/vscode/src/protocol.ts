@@ -311,8 +311,8 @@ export interface DoctorParams {
   /** Whether each harness in use is asked to write, in a job of each access mode: that costs tokens. */
   probe?: boolean;
   /**
-   * A folder of the repository that jobs would start in: no program in there is found. Without it, where a client has
-   * one folder open, that.
+   * A folder of the repository that jobs would start in: no program in there is found. Without it, the one that a
+   * client has open, if it is the only one.
    */
   repository?: string;
 }
@@ -584,8 +584,8 @@ export interface HarnessView {
 /** Argument of `pactify.harnesses`. */
 export interface HarnessesParams {
   /**
-   * A folder of the repository that jobs would start in: no program in there is found. Without it, where a client has
-   * one folder open, that.
+   * A folder of the repository that jobs would start in: no program in there is found. Without it, the one that a
+   * client has open, if it is the only one.
    */
   repository?: string;
 }

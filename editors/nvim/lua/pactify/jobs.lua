@@ -27,13 +27,11 @@ local function is_kept(job) return M.is_over(job) and job.disposition ~= 'discar
 
 local function is_applied(job) return job.disposition == 'applied' or job.disposition == 'partlyApplied' end
 
---- Where a job stands, in a word or two.
 function M.standing(job)
   local decided = job.disposition ~= 'pending' and job.disposition or nil
   return ((decided or job.outcome or job.state):gsub('%u', ' %0'):lower())
 end
 
---- What it does now, or what it did.
 function M.activity(job)
   if job.waiting then
     local more = (job.waitingMore or 0) > 0 and (' (and %d more)'):format(job.waitingMore) or ''

@@ -56,7 +56,6 @@ local function is_open(view)
   return vim.api.nvim_win_is_valid(view.window) and vim.api.nvim_win_get_buf(view.window) == view.list
 end
 
---- The view that the current tab page shows.
 local function here()
   local shown = vim.fn.tabpagebuflist()
   return vim.iter(vim.tbl_values(M.views)):find(function(view) return vim.list_contains(shown, view.list) end)

@@ -176,7 +176,7 @@ local M = {}
 ---@class pactify.DoctorParams
 ---@field harness? string Only this harness.
 ---@field probe? boolean Whether each harness in use is asked to write, in a job of each access mode: that costs tokens.
----@field repository? string A folder of the repository that jobs would start in: no program in there is found. Without it, where a client has one folder open, that.
+---@field repository? string A folder of the repository that jobs would start in: no program in there is found. Without it, the one that a client has open, if it is the only one.
 
 --- What to tell about a job that needs no more waiting.
 ---@class pactify.Ending
@@ -354,7 +354,7 @@ local M = {}
 
 --- Argument of `pactify.harnesses`.
 ---@class pactify.HarnessesParams
----@field repository? string A folder of the repository that jobs would start in: no program in there is found. Without it, where a client has one folder open, that.
+---@field repository? string A folder of the repository that jobs would start in: no program in there is found. Without it, the one that a client has open, if it is the only one.
 
 --- A run of changed lines. Lines count from 1; an empty side names the line that it follows. What could deceive in them
 --- (control characters, changes of direction) is escaped: `pactify.content` has the exact text.
