@@ -303,7 +303,7 @@ function tests() {
     person.words = script("Ask once more", { acp: { ask: { title: "And now?", then: [{ say: "Thanks again." }] } } });
     person.buttons = ["Answer…"];
     await run("resume", await jobNamed("Ask me"));
-    await until("the question of a job of one's own", 60, () => told("asker: Ask me waits for you: And now?"));
+    await until("the question of a job of one's own", 60, () => told("asker: Ask me waits for you (just now): And now?"));
     await until("the end, by its button", 60, async () => (await jobNamed("Ask me")).job.state === "finished");
     assert.strictEqual((await jobNamed("Ask me")).job.waiting, undefined);
     person.buttons = [];

@@ -153,7 +153,7 @@ end
 --- Opens a brief that has this text, and this header; `sending` is other than to delegate it.
 local function brief(text, said, sending)
   local root = client.root()
-  client.request(request.harnesses, {}, function(list)
+  client.request(request.harnesses, { repository = client.repository() }, function(list)
     words.harness = vim.tbl_map(function(one) return one.name end, list.harnesses)
     local default = vim.iter(list.harnesses):find(function(one) return one.default end)
     said = vim.tbl_extend('keep', said or {}, { harness = default and default.name })

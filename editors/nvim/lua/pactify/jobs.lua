@@ -75,9 +75,8 @@ end
 local function retry(job)
   local compose = require('pactify.compose')
   local function same() compose.start(request.retry, { jobId = job.id }) end
-  local function other() compose.again(job) end
-  local choices = { { 'With the same brief', same }, { 'With another brief, harness or base …', other } }
-  ui.choose(('Retry "%s"'):format(job.title), choices)
+  local other = { 'With another brief, harness or base …', function() compose.again(job) end }
+  ui.choose(('Retry "%s"'):format(job.title), { { 'With the same brief', same }, other })
 end
 
 local function resume(job, message)
@@ -92,18 +91,16 @@ local function export(job)
       ui.below('pactify://patch/' .. job.id, ui.lines(exported.patch), 'diff')
     end)
   end
-  ui.choose(('Export "%s"'):format(job.title), {
-    { 'As a patch, in a buffer', function() as('patch') end },
-    { 'As a branch pactify/' .. job.id, function() as('branch') end },
-  })
+  local patch = { 'As a patch, in a buffer', function() as('patch') end }
+  local branch = { 'As a branch pactify/' .. job.id, function() as('branch') end }
+  ui.choose(('Export "%s"'):format(job.title), { patch, branch })
 end
 
 local function worktree(job)
   client.request(request.open_worktree, { jobId = job.id }, function(answered)
     local path = vim.uri_to_fname(answered.worktree)
     local function open() vim.cmd(('tabnew | tcd %s | edit .'):format(vim.fn.fnameescape(path))) end
-    local choices = { { 'Open ' .. path, open }, { 'Leave it' } }
-    ui.choose('What an agent left can run when tools of yours look at it', choices)
+    ui.choose('What an agent left can run when your tools look at it', { { 'Open ' .. path, open }, { 'Leave it' } })
   end)
 end
 
