@@ -12,6 +12,8 @@ mod asked;
 mod conversation;
 #[path = "acp/hostile.rs"]
 mod hostile;
+#[path = "acp/missed.rs"]
+mod missed;
 #[path = "acp/replay.rs"]
 mod replay;
 #[path = "acp/schema.rs"]

@@ -76,6 +76,11 @@ pub trait Dialect: Send {
         None
     }
 
+    /// The words with which it refuses a call by itself.
+    fn refusals(&self) -> &'static [Refusal] {
+        &[]
+    }
+
     /// What follows from an update (`session/update`) beside what every agent's means.
     fn on_update(&mut self, _update: &Value) -> Vec<Finding> {
         Vec::new()
@@ -121,6 +126,17 @@ pub enum Finding {
     GiveUp(Failure),
     /// The tokens of this attempt, by its own records.
     Usage(Usage),
+}
+
+/// How an agent words that it did not let a call happen: what came of the call begins with the one and has the other in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal(pub &'static str, pub &'static str);
+
+impl Refusal {
+    /// Whether this is one.
+    fn is_in(&self, output: &str) -> bool {
+        output.starts_with(self.0) && output.contains(self.1)
+    }
 }
 
 /// An agent without quirks.

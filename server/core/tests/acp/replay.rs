@@ -39,7 +39,6 @@ const COMPLETED: &[(&str, &[&str])] = &[
             "deny-yolo",
             "drop",
             "fs",
-            "outside",
             "parallel",
             "plan",
             "projmcp",
@@ -48,7 +47,6 @@ const COMPLETED: &[(&str, &[&str])] = &[
             "resume1",
             "resume2-load",
             "resume3-resume",
-            "ro-tools",
             "subagent",
             "term",
             "todo-edit",
@@ -72,7 +70,6 @@ const COMPLETED: &[(&str, &[&str])] = &[
             "resume1",
             "resume2-load",
             "resume3-resume",
-            "ro",
             "todo-parallel",
         ],
     ),
@@ -102,7 +99,7 @@ fn replay(agent: &str, name: &str) -> (Agent, Conclusion) {
     replay_from(agent, name, Start { dialect, ..Start::default() })
 }
 
-fn replay_from(agent: &str, name: &str, start: Start) -> (Agent, Conclusion) {
+pub(crate) fn replay_from(agent: &str, name: &str, start: Start) -> (Agent, Conclusion) {
     let records = recorded(agent, name);
     let options = &records[0]["opts"];
     let text = |key: &str| options[key].as_str().map(str::to_owned);
@@ -196,7 +193,8 @@ fn a_read_only_opencode_that_did_more_than_read_did_not_succeed() {
             }
             other => panic!("{name}: {other:?}"),
         }
-        assert_eq!(verdict(name, Access::Write) == Verdict::Completed, COMPLETED[1].1.contains(&name), "{name}");
+        // One of these ends with a write that its own rule refused.
+        assert_eq!(verdict(name, Access::Write) == Verdict::Completed, name != "autoallow", "{name}");
     }
 }
 

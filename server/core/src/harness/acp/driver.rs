@@ -4,6 +4,7 @@
 //! is closed, and what comes still is recorded. That an agent calls its turn complete is believed only if nothing
 //! contradicts it. What the agent asks of us is answered in [`requests`]; what it tells is kept by [`Turn`].
 
+mod missed;
 mod requests;
 mod undone;
 
@@ -26,6 +27,7 @@ use crate::display;
 use crate::job::access::Access;
 use crate::job::event::{ExitRecord, Known};
 use crate::job::outcome::Verdict;
+use missed::Missed;
 use requests::Requests;
 
 /// How long an agent may take to end its turn once it is asked to.
@@ -48,6 +50,7 @@ pub struct AcpDriver {
     actual_model: Option<String>,
     turn: Turn,
     requests: Requests,
+    missed: Missed,
     end: End,
     is_cancelled: bool,
     contradiction: Option<Failure>,
@@ -103,6 +106,7 @@ impl AcpDriver {
             choosing: None,
             actual_model: None,
             turn: Turn::default(),
+            missed: Missed::default(),
             end: End::Open,
             is_cancelled: false,
             contradiction: None,
@@ -335,9 +339,15 @@ impl AcpDriver {
         let findings = self.dialect.on_update(update);
         let mut steps = self.findings(findings);
         steps.extend(self.update(update));
-        for tool in self.turn.take_used() {
-            let findings = self.dialect.on_tool(&tool);
-            steps.extend(self.findings(findings));
+        for ended in self.turn.take_ended() {
+            if ended.was_done {
+                let findings = self.dialect.on_tool(&ended.name);
+                steps.extend(self.findings(findings));
+            }
+            // In a read-only job a refusal is what the job is for.
+            if self.plan.access == Access::Write && !self.requests.has_refused(&ended.id) {
+                self.missed.note(&ended, self.dialect.refusals());
+            }
         }
         if self.turn.is_stuck() && matches!(self.end, End::Open) {
             steps.extend(self.cancel_turn());
@@ -421,6 +431,7 @@ impl AcpDriver {
                     .or_else(|| was_refused.then(|| failure::refused(agent, no, granted)))
                     .or_else(|| is_stopped.then(|| failure::stopped(agent)))
                     .or_else(|| self.requests.undone().map(|what| refused(agent, &what)))
+                    .or_else(|| self.missed.told().map(|what| refused(agent, &what)))
                     .or_else(|| {
                         (!is_harmless(exit)).then(|| failure::of_exit(agent, exit, true, &self.stderr.quoted()))
                     });

@@ -20,6 +20,8 @@ const COMMAND_MAX: usize = 4 * 1024;
 const PATHS_MAX: usize = 100;
 const PATH_MAX: usize = 1024;
 const NAME_MAX: usize = 80;
+/// How much of the beginning of an output is kept: what refuses a call says so there.
+const OPENING: usize = 512;
 
 /// A call, as far as it was told.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +34,7 @@ pub(super) struct Call {
     command: Option<String>,
     input: String,
     output: String,
+    opening: String,
     exit_code: Option<i64>,
     paths: Vec<String>,
     deed: Deed,
@@ -41,7 +44,7 @@ pub(super) struct Call {
 
 /// What a call is, as far as it matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Execute,
     Edit,
     #[default]
@@ -93,8 +96,12 @@ impl Call {
         let texts = list(update, "content").iter().filter_map(|part| part.pointer("/content/text")?.as_str());
         let shown: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
         let raw = update.get("rawOutput");
-        let whole = raw.and_then(|raw| raw.as_str().or_else(|| raw.get("output")?.as_str()));
-        if let Some(output) = whole.map(str::to_owned).or_else(|| (!shown.is_empty()).then(|| shown.join("\n"))) {
+        let told = |raw: &'_ Value, key: &str| raw.get(key)?.as_str().map(str::to_owned);
+        let whole = raw.and_then(|raw| {
+            raw.as_str().map(str::to_owned).or_else(|| told(raw, "output")).or_else(|| told(raw, "error"))
+        });
+        if let Some(output) = whole.or_else(|| (!shown.is_empty()).then(|| shown.join("\n"))) {
+            display::head(&output, OPENING).clone_into(&mut self.opening);
             self.output = display::tail(&output, OUTPUT_TAIL).to_owned();
         }
         let codes = ["/metadata/exit", "/exit_code", "/exitCode", "/metadata/exitCode"];
@@ -165,6 +172,15 @@ impl Call {
     /// What it is about to do.
     pub(super) fn deed(&self) -> &Deed {
         &self.deed
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The beginning of what came of it.
+    pub(super) fn opening(&self) -> &str {
+        &self.opening
     }
 
     /// What tells this call apart from another one.

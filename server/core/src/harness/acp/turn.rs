@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::super::notices::cut;
 use super::repeats::Repeats;
-use super::tool::Call;
+use super::tool::{Call, Kind};
 use super::wire::{list, text};
 use crate::display::{self, headline};
 use crate::job::event::{Known, PlanEntry, PlanStatus, Usage};
@@ -36,8 +36,8 @@ pub(super) struct Turn {
     has_answer: bool,
     calls: BTreeMap<String, Call>,
     work: Work,
-    /// The tools that did something since they were asked for ([`Turn::take_used`]).
-    used: Vec<String>,
+    /// The calls that ended since they were asked for ([`Turn::take_ended`]).
+    ended: Vec<Ended>,
     repeats: Repeats,
     is_stuck: bool,
     plan: Vec<PlanEntry>,
@@ -49,6 +49,20 @@ pub(super) struct Turn {
 pub(super) struct Work {
     pub(super) succeeded: u32,
     pub(super) failed: u32,
+}
+
+/// A call that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) id: String,
+    /// The tool's name.
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    /// Whether the agent did it, whatever came of that.
+    pub(super) was_done: bool,
+    pub(super) has_succeeded: bool,
+    /// The beginning of what came of it.
+    pub(super) opening: String,
 }
 
 /// Words that belong together.
@@ -63,6 +77,11 @@ struct Run {
 pub(super) enum Voice {
     Answer,
     Thought,
+}
+
+/// A call's id, as far as it is kept.
+pub(super) fn id(told: &str) -> &str {
+    display::head(told, ID_MAX)
 }
 
 impl Turn {
@@ -101,7 +120,7 @@ impl Turn {
     /// A `tool_call`, or an update of one.
     pub(super) fn call(&mut self, update: &Value, is_announced: bool, tree: &str) -> Vec<Known> {
         let mut records = self.flush();
-        let id = display::head(text(update, "toolCallId"), ID_MAX).to_owned();
+        let id = self::id(text(update, "toolCallId")).to_owned();
         let known = self.calls.get(&id);
         let is_first = known.is_none() || (is_announced && known.is_some_and(Call::is_over));
         if is_first {
@@ -116,9 +135,14 @@ impl Turn {
         if call.is_over() && !was_over {
             let counter = if call.has_succeeded() { &mut self.work.succeeded } else { &mut self.work.failed };
             *counter = counter.saturating_add(1);
-            if call.was_done() {
-                self.used.push(call.name().to_owned());
-            }
+            self.ended.push(Ended {
+                id,
+                name: call.name().to_owned(),
+                kind: call.kind(),
+                was_done: call.was_done(),
+                has_succeeded: call.has_succeeded(),
+                opening: call.opening().to_owned(),
+            });
             let (what, result) = call.signature();
             self.is_stuck |= self.repeats.work(&what, result);
         }
@@ -188,14 +212,14 @@ impl Turn {
         is_new.then_some(Known::Usage { usage })
     }
 
-    /// The names of the tools that did something since this was asked.
-    pub(super) fn take_used(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.used)
+    /// The calls that ended since this was asked.
+    pub(super) fn take_ended(&mut self) -> Vec<Ended> {
+        std::mem::take(&mut self.ended)
     }
 
     /// A call that was told of.
     pub(super) fn find(&self, id: &str) -> Option<&Call> {
-        self.calls.get(display::head(id, ID_MAX))
+        self.calls.get(self::id(id))
     }
 
     /// Whether the turn has an answer: the last thing told was said, not done.

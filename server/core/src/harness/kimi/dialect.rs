@@ -3,7 +3,7 @@
 //! A turn whose provider refused ends as `end_turn`, without a word; a question to the person comes as a permission.
 //! The verdict on a turn is therefore [`super::records`]'s: without them no turn of kimi's is believed.
 
-use super::super::acp::{Ask, Dialect, Finding};
+use super::super::acp::{Ask, Dialect, Finding, Refusal};
 use super::super::failure::{self, EVENTS, Speaker};
 use super::super::notices::one_line;
 use super::super::{Evidence, Reading};
@@ -17,6 +17,16 @@ const SPEAKER: Speaker<'_> = Speaker {
     agent: AGENT,
     log_in: "run `kimi login` in a terminal, or see to the provider's key in kimi's own config.toml; then retry the job",
 };
+
+/// Measured: files that look like secrets and links out of the workspace, tools that are switched off, plan mode, a hook
+/// that gives no reason.
+const REFUSALS: &[Refusal] = &[
+    Refusal("\"", "Access is blocked"),
+    Refusal("Tool \"", "is disabled by the active tool policy"),
+    Refusal("Tool \"", "not found"),
+    Refusal("Plan mode is active.", ""),
+    Refusal("Blocked by PreToolUse hook", ""),
+];
 
 /// The longest `wire.jsonl` that is read, in bytes: the prompts and answers of all turns of a session are in it.
 const WIRE_MAX: u64 = 256 << 20;
@@ -85,6 +95,10 @@ impl Dialect for Kimi {
 
     fn is_question(&self, ask: &Ask) -> bool {
         ask.tool == "AskUserQuestion" || ask.has_several_answers()
+    }
+
+    fn refusals(&self) -> &'static [Refusal] {
+        REFUSALS
     }
 
     fn evidence(&self, session: &str) -> Vec<Evidence> {

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::super::acp::{Dialect, Finding, RpcError, Stage};
+use super::super::acp::{Dialect, Finding, Refusal, RpcError, Stage};
 use super::super::failure::{self, Speaker};
 use super::super::notices::one_line;
 use super::{AGENT, TESTED_VERSION};
@@ -17,6 +17,12 @@ const SPEAKER: Speaker<'_> = Speaker {
     agent: AGENT,
     log_in: "run `opencode auth login` in a terminal, or set the provider's key; then retry the job",
 };
+
+/// Measured: a `deny` of its permissions, such as that of directories outside the tree, and a tool that is not offered.
+const REFUSALS: &[Refusal] = &[
+    Refusal("The user has specified a rule which prevents you from using this specific tool call", ""),
+    Refusal("Model tried to call unavailable tool", ""),
+];
 
 /// Requests that failed in a row, before the job gives up: 2, 4 and 8 seconds lie between them.
 const REFUSED_MAX: u32 = 4;
@@ -88,6 +94,10 @@ impl Dialect for Opencode {
 
     fn exit_failure(&self, stderr: &str) -> Option<Failure> {
         refused_config(stderr)
+    }
+
+    fn refusals(&self) -> &'static [Refusal] {
+        REFUSALS
     }
 
     fn on_update(&mut self, update: &Value) -> Vec<Finding> {

@@ -3,7 +3,7 @@
 //! A request is answered exactly once. A permission that the person decides is answered when they did, or when there is
 //! no more turn to go on with; everything else at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use super::super::Dialect;
 use super::super::ask::{Answer, Ask, outcome};
 use super::super::session::Agent;
 use super::super::tool::Call;
-use super::super::turn::Turn;
+use super::super::turn::{self, Turn};
 use super::super::wire::{self, Refusal, text};
 use super::undone::Undone;
 use crate::RepoPath;
@@ -46,6 +46,8 @@ pub(super) struct Requests {
     asked: u32,
     granted: u32,
     refused: u32,
+    /// The calls that were not permitted, by their ids.
+    refused_calls: BTreeSet<String>,
     /// Writes through us that were not made.
     undone: Undone,
     /// How many steps of the agent had succeeded when a permission was last refused that no person refused.
@@ -57,6 +59,8 @@ pub(super) struct Requests {
 #[derive(Debug)]
 struct Waiting {
     id: Value,
+    /// The call that it is for, by its id.
+    call: String,
     ask: Ask,
 }
 
@@ -83,6 +87,7 @@ impl Requests {
             asked: 0,
             granted: 0,
             refused: 0,
+            refused_calls: BTreeSet::new(),
             undone: Undone::default(),
             stopped_at: None,
             next_file: 1,
@@ -97,6 +102,11 @@ impl Requests {
     /// How many permissions were refused.
     pub(super) fn refused(&self) -> u32 {
         self.refused
+    }
+
+    /// Whether this call was not permitted, by the person or for them.
+    pub(super) fn has_refused(&self, call: &str) -> bool {
+        self.refused_calls.contains(call)
     }
 
     /// The writes through us that were refused and never made, as a part of a sentence.
@@ -159,7 +169,8 @@ impl Requests {
         id: Value,
         params: &Value,
     ) -> Vec<Step> {
-        let call = turn.find(params.pointer("/toolCall/toolCallId").and_then(Value::as_str).unwrap_or_default());
+        let named = params.pointer("/toolCall/toolCallId").and_then(Value::as_str).unwrap_or_default();
+        let call = turn.find(named);
         let ask = Ask::read(params, call.map_or("", Call::name), call.map_or("", Call::command));
         let is_question = dialect.is_question(&ask);
         let mut steps = Vec::new();
@@ -184,7 +195,7 @@ impl Requests {
                 let told = call.map(Call::deed).cloned().unwrap_or_default();
                 let detail = told.detail(params.get("toolCall").unwrap_or(&Value::Null), &ask.title);
                 let (title, options) = (ask.title.clone(), ask.options.clone());
-                self.waiting.insert(request.clone(), Waiting { id, ask });
+                self.waiting.insert(request.clone(), Waiting { id, call: named.to_owned(), ask });
                 steps.push(Step::Record(Known::PermissionRequested { request, title, detail, options }));
                 return steps;
             }
@@ -195,6 +206,7 @@ impl Requests {
             Answer::Refuse(option) => {
                 if !is_question {
                     self.refused = self.refused.saturating_add(1);
+                    self.note_refused(named);
                     self.stopped_at = Some(turn.work().succeeded);
                 }
                 (false, option)
@@ -211,12 +223,15 @@ impl Requests {
 
     /// The person answered, or nobody did in time; so many steps had succeeded by then.
     pub(super) fn answered(&mut self, request: &str, option: Option<&str>, succeeded: u32) -> Vec<Step> {
-        let Some(Waiting { id, ask }) = self.waiting.remove(request) else { return Vec::new() };
+        let Some(Waiting { id, call, ask }) = self.waiting.remove(request) else { return Vec::new() };
         let chosen = option.filter(|chosen| ask.options.iter().any(|option| option.id == *chosen));
         let no = refusal(&ask.options).map(|option| option.id.as_str());
         let is_no = chosen.is_none() || chosen == no;
         if chosen.is_none() {
             self.stopped_at = Some(succeeded);
+        }
+        if is_no {
+            self.note_refused(&call);
         }
         let counter = if is_no { &mut self.refused } else { &mut self.granted };
         *counter = counter.saturating_add(1);
@@ -231,6 +246,12 @@ impl Requests {
             [Step::Record(known), Step::Send(wire::answer(&id, &outcome(None)))]
         };
         waiting.into_iter().flat_map(end).collect()
+    }
+
+    fn note_refused(&mut self, call: &str) {
+        if self.refused_calls.len() < RECORDED_MAX as usize {
+            self.refused_calls.insert(turn::id(call).to_owned());
+        }
     }
 
     fn drop_waiting(&mut self, id: &Value) -> Vec<Step> {
