@@ -28,6 +28,7 @@ pub mod own;
 pub mod person;
 mod plan;
 pub mod registry;
+mod repeats;
 mod request;
 pub mod ripgrep;
 pub mod settings;

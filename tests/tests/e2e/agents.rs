@@ -11,6 +11,7 @@ mod toolchains;
 
 use std::path::PathBuf;
 
+use std::os::unix::fs::PermissionsExt as _;
 use anyhow::{Context as _, Result};
 use pactify_tests::editor::{self, Editor};
 use pactify_tests::outside;
@@ -101,6 +102,15 @@ impl Stage {
 
     /// kimi takes keys from a configuration of its own.
     fn configure_kimi(&self, urls: &[(String, String)], around: Option<&str>) -> Result<()> {
+    /// A program that does this first, and is then what runs the agent.
+    pub(crate) fn altered(&self, first: &str) -> Result<String> {
+        let runs = if self.agent == Agent::Kimi { Tool::Node24 } else { Tool::Opencode };
+        let altered = self.sandbox.root().join("altered");
+        std::fs::write(&altered, format!("#!/bin/sh\n{first}\nexec '{}' \"$@\"\n", runs.find()?.display()))?;
+        std::fs::set_permissions(&altered, std::fs::Permissions::from_mode(0o755))?;
+        Ok(altered.display().to_string())
+    }
+
         let mut own = "default_model = \"x\"\n[[hooks]]\nevent = \"PreToolUse\"\ncommand = \"false\"\n".to_owned();
         for (name, url) in urls {
             own += &format!(

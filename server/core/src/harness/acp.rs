@@ -12,7 +12,6 @@ mod detail;
 mod driver;
 mod failure;
 mod own;
-mod repeats;
 mod session;
 mod tool;
 mod turn;
@@ -59,6 +58,11 @@ pub trait Dialect: Send {
     /// Whether the model is chosen over the protocol. Where it is not, the launch has chosen it.
     fn chooses_model(&self) -> bool {
         true
+    }
+
+    /// Whether the model that it names `actual` is the one of this name, `wanted`.
+    fn is_model(&self, wanted: &str, actual: &str) -> bool {
+        wanted == actual
     }
 
     /// Whether what it asks is no permission: then nobody answers it.

@@ -6,7 +6,7 @@
 //! sentence still becomes a failure, with a general code.
 
 use crate::job::event::ExitRecord;
-use crate::{Failure, FailureCode};
+use crate::{Failure, FailureCode, display};
 
 use FailureCode as C;
 
@@ -213,6 +213,25 @@ pub(crate) fn refused(agent: &str, what: &str) -> Failure {
         C::HarnessFailed,
         format!("{agent} completed its turn after {what}"),
         "see what it did with `pactify sub diff`, which can be applied; resume the job with a message, or retry it",
+    )
+}
+
+/// A turn that brings nothing new.
+pub(crate) fn endless(agent: &str) -> Failure {
+    Failure::new(
+        C::HarnessFailed,
+        format!("{agent} does the same over and over: its turn was ended"),
+        "check the provider's state: an answer that breaks off makes some agents ask for ever; then retry",
+    )
+}
+
+/// It was to work with one model, and works with another one: a smaller one may be called a success as well.
+pub(crate) fn other_model(agent: &str, wanted: &str, actual: &str) -> Failure {
+    let (wanted, actual) = (display::headline(wanted, 80), display::headline(actual, 80));
+    Failure::new(
+        C::InvalidConfig,
+        format!("{agent} was given the model {wanted:?}, and works with {actual:?}"),
+        format!("ask for {actual:?}, or for none: in the job, or as `model` of the harness in the configuration"),
     )
 }
 

@@ -100,7 +100,7 @@ impl Harness for Kimi {
     }
 
     fn driver(&self, request: &Request<'_>, access: Access) -> Box<dyn Driver> {
-        Box::new(AcpDriver::new(Box::new(dialect::Kimi::new(access)), request, access))
+        Box::new(AcpDriver::new(Box::new(dialect::Kimi::new(request, access)), request, access))
     }
 
     fn person_files(&self, with_user_config: bool) -> Option<PersonFiles> {

@@ -2,7 +2,9 @@
 
 use pactify_core::FailureCode as C;
 use pactify_core::harness::acp::Plain;
-use pactify_core::harness::{Conclusion, FileAction, FileAnswer};
+use pactify_core::harness::kimi::Kimi;
+use pactify_core::harness::opencode::Opencode;
+use pactify_core::harness::{Conclusion, FileAction, FileAnswer, Harness};
 use pactify_core::job::access::Access;
 use pactify_core::job::event::{ExitRecord, Known};
 use pactify_core::job::outcome::Verdict;
@@ -521,4 +523,52 @@ fn files_are_asked_for_inside_the_tree_only() {
     let mut reader = Agent::prompted(Start { access: Access::ReadOnly, ..Start::default() });
     assert_eq!(reader.asks(&json!(1), "fs/write_text_file", &params).unwrap()["error"]["code"], -32602);
     assert_eq!((reader.files.len(), reader.notices()), (0, vec!["acp-write-refused"]));
+}
+
+#[test]
+fn an_agent_whose_launch_chose_the_model_is_held_to_it() {
+    let opened = |model: &str| json!({"sessionId": "s", "configOptions": [{"id": "model", "category": "model", "currentValue": model}]});
+    let both: [&'static dyn Harness; 2] = [&Kimi, &Opencode];
+    for (asked, first, later, code_expected, notices) in [
+        (Some("p/big"), "p/big", None, None, &[][..]),
+        (Some("p/big"), "p/small", None, Some(C::InvalidConfig), &["model-differs"]),
+        (Some("p/big"), "p/big", Some("p/small"), Some(C::InvalidConfig), &["model-differs"]),
+        (None, "p/small", None, None, &[]),
+        (None, "p/big", Some("p/small"), None, &["model-differs"]),
+    ] {
+        for harness in both {
+            let start = Start { model: asked.map(str::to_owned), harness: Some(harness), ..Start::default() };
+            let mut agent = Agent::new(start);
+            agent.reply(&json!({"protocolVersion": 1}));
+            agent.reply(&opened(first));
+            assert_eq!(agent.last_method() == "session/prompt", asked.is_none_or(|asked| asked == first), "{first}");
+            if let Some(later) = later {
+                let mut update = opened(later);
+                update["sessionUpdate"] = "config_option_update".into();
+                agent.update(&update);
+            }
+            if agent.last_method() == "session/prompt" {
+                agent.message("Done.");
+                agent.stop("end_turn");
+            }
+            let (agent, end) = agent.exit(WELL);
+            assert_eq!((code(&end), agent.notices()), (code_expected, notices.to_vec()), "{asked:?} {first} {later:?}");
+        }
+    }
+}
+
+#[test]
+fn a_variant_of_a_model_is_that_model_to_opencode() {
+    for (actual, expected) in
+        [("p/m", None), ("p/m/high", None), ("p/mini", Some(C::InvalidConfig)), ("p", Some(C::InvalidConfig))]
+    {
+        let mut agent = Agent::new(Start { model: Some("p/m".into()), harness: Some(&Opencode), ..Start::default() });
+        agent.reply(&json!({"protocolVersion": 1}));
+        agent.reply(&json!({"sessionId": "s", "models": {"currentModelId": actual}}));
+        if expected.is_none() {
+            agent.message("Done.");
+            agent.stop("end_turn");
+        }
+        assert_eq!(code(&agent.exit(WELL).1), expected, "{actual}");
+    }
 }

@@ -220,3 +220,46 @@ fn a_turn_is_told_and_the_input_closed_after_it() {
     assert_eq!(told, expected);
     assert_eq!(conclusion.final_message.as_deref(), Some("Done."));
 }
+
+#[test]
+fn another_model_than_the_one_that_was_asked_for_is_no_success() {
+    let done = result("SUCCESS", r#","response":"Done.""#);
+    for (asked, actual, expected) in [
+        (Some("m"), "m", "completed"),
+        (Some("gemini-3-pro"), "Gemini 3 Pro", "completed"),
+        (Some("gemini-3-pro"), "gemini-3-flash", "invalidConfig"),
+        (Some("gemini-3-flash"), "gemini-3-flash-lite", "invalidConfig"),
+        (Some("gemini-3-pro"), "", "completed"),
+        (None, "gemini-3-flash", "completed"),
+    ] {
+        let init = json!({"event": "init", "conversation_id": "c-1", "init": {"cwd": "/j/tree", "model": actual}});
+        let asked = Asked { model: asked, ..agy("") };
+        let (_, conclusion) = asked.run(Access::Write, &format!("{init}\n{done}"), "", ExitRecord::Code(0));
+        assert_eq!(word(&conclusion.verdict), expected, "{actual}: {:?}", conclusion.verdict);
+    }
+}
+
+#[test]
+fn the_same_over_and_over_is_ended_unless_nobody_can_tell() {
+    let (view, run) = (r#"{"path":"a"}"#, r#"{"CommandLine":"tail log"}"#);
+    let said = r#"{"event":"step_update","step_update":{"step_type":"agent_response","step_index":1,"state":"DONE","text_delta":"Let me look."}}"#;
+    let failed = r#"{"event":"step_update","step_update":{"step_index":3,"state":"ERROR","step_type":"tool","tool_name":"run_command","tool_info":{"parameters":{"CommandLine":"make"},"error":"no rule"}}}"#;
+    let step = |index: usize, line: &str| line.replace("\"step_index\":3", &format!("\"step_index\":{index}"));
+    for (line, times, expected) in [
+        (tool("DONE", "view_file", view), 60, true),
+        (tool("DONE", "view_file", view), 59, false),
+        (failed.to_owned(), 60, true),
+        // What it printed is not told.
+        (tool("DONE", "run_command", run), 200, false),
+        (said.to_owned(), 8, true),
+        (said.to_owned(), 7, false),
+    ] {
+        let lines: Vec<String> = (0..times).map(|index| step(index, &line)).collect();
+        let (steps, conclusion) =
+            agy("").run(Access::Write, &format!("{INIT}\n{}", lines.join("\n")), "", ExitRecord::Signal(9));
+        let ends = steps.iter().filter(|step| **step == Step::CloseInput).count();
+        assert_eq!(ends, usize::from(expected), "{line}");
+        let Verdict::Failed(failure) = conclusion.verdict else { panic!("{line}") };
+        assert_eq!(failure.message.contains("the same over and over"), expected, "{line}: {failure:?}");
+    }
+}

@@ -216,3 +216,39 @@ fn what_it_says_of_its_provider_is_what_the_failure_is_called() {
         assert!(failure.message.contains(&said[1..]) && !failure.next.is_empty(), "{said}: {failure:?}");
     }
 }
+
+#[test]
+fn the_same_over_and_over_is_ended_where_the_program_tells_what_it_does() {
+    let claude = |result: &str| {
+        format!(
+            "{{\"type\":\"assistant\",\"message\":{{\"content\":[{{\"type\":\"tool_use\",\"name\":\"Bash\",\
+             \"input\":{{\"command\":\"make\"}}}}]}}}}\n\
+             {{\"type\":\"user\",\"message\":{{\"content\":[{{\"type\":\"tool_result\",\"content\":\"{result}\"}}]}}}}"
+        )
+    };
+    let codex =
+        r#"{"type":"item.completed","item":{"type":"command_execution","command":"make","aggregated_output":"no"}}"#;
+    let opencode = r#"{"type":"tool_use","part":{"tool":"bash","state":{"status":"completed","input":{"command":"make"},"output":"no"}}}"#;
+    let untold = r#"{"type":"tool_use","name":"Bash"}"#;
+    let without_result = r#"{"type":"tool_use","name":"Bash","input":{"command":"make"}}"#;
+    let words = r#"{"role":"assistant","content":"Still at it."}"#;
+    let repeated = |line: &str, times: usize| vec![line.to_owned(); times];
+    for (settings, lines, expected) in [
+        (JSONL, repeated(&claude("no"), 60), true),
+        (JSONL, repeated(&claude("no"), 59), false),
+        (JSONL, (0..100).map(|n| claude(&n.to_string())).collect(), false),
+        (JSONL, repeated(codex, 60), true),
+        (JSONL, repeated(opencode, 60), true),
+        (JSONL, repeated(untold, 200), false),
+        (JSONL, repeated(without_result, 200), false),
+        // A program may print what it likes as often as it likes.
+        (JSONL, repeated(words, 200), false),
+        (TEXT, repeated(codex, 200), false),
+    ] {
+        let (steps, conclusion) = mine(settings).run(Access::Write, &lines.join("\n"), "", ExitRecord::Code(0));
+        let ends = steps.iter().filter(|step| **step == Step::CloseInput).count();
+        assert_eq!(ends, usize::from(expected), "{}", lines[0]);
+        let said = word(&conclusion.verdict);
+        assert_eq!(said == "mine does the same over and over: its turn was ended", expected, "{}: {said}", lines[0]);
+    }
+}

@@ -377,3 +377,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_same_over_and_over_is_ended_whatever_is_said_then() {
+    let command = |output: &str| {
+        json!({"type": "item.completed", "item": {"type": "command_execution", "command": "make", "status": "completed",
+            "exit_code": 1, "aggregated_output": output}})
+        .to_string()
+    };
+    let looks = |n: usize| command(&n.to_string());
+    for (lines, expected) in [
+        (vec![command("failed"); 60], true),
+        (vec![command("failed"); 59], false),
+        ((0..200).map(looks).collect(), false),
+        (vec![ANSWER.to_owned(); 8], true),
+        (vec![ANSWER.to_owned(); 6], false),
+    ] {
+        let stdout = format!("{}\n{ANSWER}\n{DONE}", lines.join("\n"));
+        let (steps, end) =
+            run(&mut *Codex.driver(&codex("").request(), Access::Write), &stdout, "", ExitRecord::Code(0));
+        let ends = steps.iter().filter(|step| **step == Step::CloseInput).count();
+        assert_eq!((ends, end.verdict == Verdict::Completed), (usize::from(expected), !expected), "{}", lines.len());
+        if let Verdict::Failed(failure) = end.verdict {
+            assert!(failure.message.contains("the same over and over"), "{failure:?}");
+        }
+    }
+}

@@ -103,6 +103,12 @@ fn told() -> Vec<(&'static str, Value, Value)> {
             json!({}),
             json!([write, {"acp": {"writeFile": ["../b.txt", "b\n"]}}, {"say": "All done."}]),
         ),
+        (
+            "“done” after an edit that failed",
+            json!({}),
+            json!([write, {"acp": {"update": {"sessionUpdate": "tool_call", "toolCallId": "edit-2", "title": "edit",
+                "kind": "edit", "status": "failed"}}}, {"say": "All done."}]),
+        ),
         ("`max_tokens`", json!({}), json!([write, {"say": "And so"}, stop("max_tokens")])),
         ("`refusal`", json!({}), json!([write, {"say": "No."}, stop("refusal")])),
         ("`cancelled`, and nobody had cancelled", json!({}), json!([write, {"say": "Done."}, stop("cancelled")])),

@@ -105,12 +105,19 @@ impl Row for Agent {
     fn lies(&self) -> Result<Vec<Lie>> {
         let agent = *self;
         let raw = |text: &str, kind: &str| json!({"raw": text, "content_type": kind});
+        // What looks like a secret, and what is outside the tree.
+        let refused = if agent == Agent::Kimi { ".env" } else { "../b.txt" };
         let mut told = vec![
             ("nothing", "an answer without anything in it", raw("data: [DONE]\n\n", "text/event-stream")),
             ("html", "a page in place of an answer", raw("<html>gateway</html>", "text/html")),
             ("cut", "half an answer, as if it were one", json!({"truncate": true})),
             ("done", "“done” where nothing was changed", json!({"message": "All done, the file is written."})),
         ];
+        told.push((
+            "refused",
+            "“done” after one edit, and another one that it refused itself",
+            json!([agent.write("a.txt", "a\n"), agent.write(refused, "b\n"), {"message": "All done."}]),
+        ));
         if agent == Self::Kimi {
             told.push(("later", "`end_turn` after HTTP 429 with a time to wait", later()));
             told.push(("broken", "`end_turn` after HTTP 500", troubled(Trouble::ServerError)));
@@ -121,7 +128,8 @@ impl Row for Agent {
             told.push(("broken", "trying again for ever, after HTTP 500", troubled(Trouble::ServerError)));
         }
         let played = told.iter().filter(|(_, _, step)| !step.is_null());
-        let scripts = played.map(|(name, _, step)| ((*name).to_owned(), json!({"steps": [step]})));
+        let steps = |step: &Value| if step.is_array() { step.clone() } else { json!([step]) };
+        let scripts = played.map(|(name, _, step)| ((*name).to_owned(), json!({"steps": steps(step)})));
         let stage = agents::Stage::new(agent, &Value::Object(scripts.collect()))?;
         let (_holder, port) = refusing_port()?;
         let url = |(name, _, step): &(&str, &str, Value)| match step {
@@ -143,9 +151,27 @@ impl Row for Agent {
                 lies.push(Lie { told, outcome: ending(&agents::finished(&mut editor, &job)?) });
             }
         }
+        lies.push(smaller(agent)?);
         lies.push(lost(agent)?);
         Ok(lies)
     }
+}
+
+/// Another model than the one that was asked for, as its configuration is another one once it reads it.
+fn smaller(agent: Agent) -> Result<Lie> {
+    let steps = json!({"steps": [agent.write("a.txt", "a\n"), {"message": "Done."}]});
+    let stage = agents::Stage::new(agent, &json!({"big": steps, "small": steps}))?;
+    let (file, big, small) = match agent {
+        Agent::Kimi => ("$KIMI_CODE_HOME/config.toml", "default_model = \"big\"", "default_model = \"small\""),
+        Agent::Opencode => ("$XDG_CONFIG_HOME/opencode/opencode.json", "big/m", "small/m"),
+    };
+    let altered = stage.altered(&format!("test -f \"{file}\" && sed -i 's|{big}|{small}|' \"{file}\""))?;
+    stage.configure(&["big", "small"].map(|name| (name.to_owned(), stage.provider.base_url(name))), Some(&altered))?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let job = stage.delegate(&mut editor, BRIEFS[0], json!({"model": stage.model("big")}))?;
+    let outcome = ending(&agents::finished(&mut editor, &job)?);
+    Ok(Lie { told: "“done” by a smaller model than the one that was asked for", outcome })
 }
 
 /// A session that is gone when the job wants to go on with it.

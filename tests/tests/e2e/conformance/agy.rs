@@ -101,8 +101,11 @@ impl Row for Agy {
                 vec![json!("forgetHooks"), json!({"view": "README.md"}), say.clone()],
             ),
             ("a change, in a read-only job", "readOnly", vec![json!({"runUnasked": "echo x > x"}), say.clone()]),
+            ("`SUCCESS` by a smaller model than the one that was asked for", "write", by_a_smaller_model(&write, &say)),
+            ("the same step over and over", "write", over_and_over(&write, &say)),
         ] {
-            let job = editor.delegate(&agy::brief(&steps), &json!({"harness": "agy", "access": access}))?;
+            let job = editor
+                .delegate(&agy::brief(&steps), &json!({"harness": "agy", "access": access, "model": "big-model"}))?;
             lies.push(Lie { told, outcome: ending(&editor.until(&job, "finished")?) });
         }
         let brief = agy::brief(&[write, say]);
@@ -115,6 +118,15 @@ impl Row for Agy {
         lies.push(Lie { told: "another conversation than the one to go on with", outcome });
         Ok(lies)
     }
+}
+
+fn by_a_smaller_model(write: &Value, say: &Value) -> Vec<Value> {
+    let smaller = json!({"event": "init", "init": {"model": "small-model"}});
+    vec![json!({"emit": smaller.to_string()}), write.clone(), say.clone()]
+}
+
+fn over_and_over(write: &Value, say: &Value) -> Vec<Value> {
+    [vec![write.clone()], vec![json!({"view": "README.md"}); 60], vec![say.clone()]].concat()
 }
 
 fn step(act: &Act) -> Value {

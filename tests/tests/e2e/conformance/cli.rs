@@ -101,6 +101,12 @@ impl Row for Cli {
                 "write a a; echo '{\"type\":\"error\",\"message\":\"no\"}'; \
                  echo '{\"type\":\"system\",\"session_id\":\"s\"}'",
             ),
+            (
+                "the same command over and over",
+                "write",
+                "write a a; for i in $(seq 60); do echo '{\"type\":\"tool_use\",\"name\":\"sh\",\"input\":\"make\",\"output\":\"no\"}'; done; \
+                 say Done.",
+            ),
             ("a change, in a read-only job", "readOnly", "echo x > x; say Done."),
             ("a change of an ignored file, in a read-only job", "readOnly", "echo x > x.o; say Done."),
             (

@@ -60,6 +60,9 @@ impl Row for Codex {
             "command": "make", "status": "failed", "exit_code": 1,
             "aggregated_output": "bwrap: Creating new namespace failed: nesting depth exceeded (ENOSPC)\n"}});
         let unsandboxed = unsandboxed.to_string();
+        let again = json!({"emit": json!({"type": "item.completed", "item": {"id": "c", "type": "command_execution",
+            "command": "make", "status": "completed", "exit_code": 1, "aggregated_output": "no"}}).to_string()});
+        let again = [vec![write.clone()], vec![again; 60], vec![json!({"say": "Done."})]].concat();
         let mut lies = refused()?;
         for (told, access, steps) in [
             ("exit code 0 without the end of a turn", "write", json!([write, {"say": "Done."}, {"exit": 0}])),
@@ -86,6 +89,7 @@ impl Row for Codex {
                 "readOnly",
                 json!([{"emit": done}, {"exit": 0}]),
             ),
+            ("the same command over and over", "write", again.into()),
             ("the end of a turn cut in half", "write", json!([write, {"emit": &done[..20]}, {"exit": 0}])),
         ] {
             let job = editor.delegate(&pactify_tests::agent::brief(&steps), &json!({"access": access}))?;

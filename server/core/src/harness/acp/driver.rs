@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::failure::{refused, session_lost};
+use super::super::failure::{endless, other_model, refused, session_lost};
 use super::super::notices::Notices;
 use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, Evidence, FileAnswer, Request, Step};
@@ -217,7 +217,7 @@ impl AcpDriver {
             }
         }
         let mut steps = self.uses(model);
-        steps.extend(self.choose());
+        steps.extend(self.go_on());
         steps
     }
 
@@ -237,7 +237,18 @@ impl AcpDriver {
     /// The model that was asked for, and the one that is used instead.
     fn other_model(&self) -> Option<(String, String)> {
         let both = self.plan.model.clone().zip(self.actual_model.clone());
-        both.filter(|(wanted, actual)| wanted != actual)
+        both.filter(|(wanted, actual)| !self.dialect.is_model(wanted, actual))
+    }
+
+    /// Chooses and asks on, unless it is to be another model that works.
+    fn go_on(&mut self) -> Vec<Step> {
+        match self.other_model() {
+            Some((wanted, actual)) => {
+                let failure = other_model(self.dialect.agent(), &wanted, &actual);
+                self.fail(failure)
+            }
+            None => self.choose(),
+        }
     }
 
     /// A choice of ours was taken; which model is used now, the reply may say.
@@ -250,13 +261,7 @@ impl AcpDriver {
             _ => return self.choose(),
         };
         let mut steps = self.uses(model);
-        match self.other_model() {
-            Some((wanted, actual)) => {
-                let failure = session::other_model(self.dialect.agent(), &wanted, &actual);
-                steps.extend(self.fail(failure));
-            }
-            None => steps.extend(self.choose()),
-        }
+        steps.extend(self.go_on());
         steps
     }
 
@@ -266,9 +271,12 @@ impl AcpDriver {
         // Until all is chosen it may speak of what was before.
         let is_settled = matches!(self.open, Some((_, Stage::Prompt)));
         let Some(model) = told.filter(|_| is_settled) else { return Vec::new() };
-        let steps = self.uses(Some(model));
-        if let Some((wanted, actual)) = self.other_model().filter(|_| self.dialect.chooses_model()) {
-            let failure = session::other_model(self.dialect.agent(), &wanted, &actual);
+        let before = self.actual_model.take().filter(|_| self.plan.model.is_none());
+        let note = before.map(|before| format!("{} goes on with {model} instead of {before}", self.dialect.agent()));
+        let mut steps = self.uses(Some(model));
+        steps.extend(note.map(|note| self.notices.once("model-differs", &note)).unwrap_or_default());
+        if let Some((wanted, actual)) = self.other_model() {
+            let failure = other_model(self.dialect.agent(), &wanted, &actual);
             self.contradiction.get_or_insert(failure);
         }
         steps
@@ -351,7 +359,7 @@ impl AcpDriver {
         }
         if self.turn.is_stuck() && matches!(self.end, End::Open) {
             steps.extend(self.cancel_turn());
-            let failure = failure::endless(self.dialect.agent());
+            let failure = endless(self.dialect.agent());
             steps.extend(self.fail(failure));
         }
         steps

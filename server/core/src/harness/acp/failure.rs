@@ -125,15 +125,6 @@ pub(super) fn stopped(agent: &str) -> Failure {
     failure::refused(agent, "a permission was refused, and nothing it tried then succeeded")
 }
 
-/// A turn that brings nothing new.
-pub(super) fn endless(agent: &str) -> Failure {
-    Failure::new(
-        C::HarnessFailed,
-        format!("{agent} does the same over and over: its turn was ended"),
-        "check the provider's state: an answer that breaks off makes some agents ask for ever; then retry",
-    )
-}
-
 /// A process that ended badly: before its answer, or after it.
 pub(super) fn of_exit(agent: &str, exit: ExitRecord, had_answered: bool, stderr: &str) -> Failure {
     let ended = failure::ended(exit);

@@ -111,16 +111,6 @@ pub(super) fn current_model(told: &Value) -> Option<String> {
     current
 }
 
-/// It took the choice of a model, and uses another one.
-pub(super) fn other_model(agent: &str, wanted: &str, actual: &str) -> Failure {
-    let (wanted, actual) = (display::headline(wanted, 80), display::headline(actual, 80));
-    Failure::new(
-        FailureCode::InvalidConfig,
-        format!("{agent} was given the model {wanted:?}, and works with {actual:?}"),
-        format!("ask for {actual:?}, or for none: in the job, or as `model` of the harness in the configuration"),
-    )
-}
-
 fn no_model(agent: &str, wanted: &str, why: &str) -> Failure {
     let wanted = display::headline(wanted, 80);
     Failure::new(

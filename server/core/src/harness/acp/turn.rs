@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::super::notices::cut;
-use super::repeats::Repeats;
+use super::super::repeats::Repeats;
 use super::tool::{Call, Kind};
 use super::wire::{list, text};
 use crate::display::{self, headline};
@@ -39,7 +39,6 @@ pub(super) struct Turn {
     /// The calls that ended since they were asked for ([`Turn::take_ended`]).
     ended: Vec<Ended>,
     repeats: Repeats,
-    is_stuck: bool,
     plan: Vec<PlanEntry>,
     usage: Option<Usage>,
 }
@@ -113,7 +112,7 @@ impl Turn {
     /// Ends the words that are being said.
     pub(super) fn flush(&mut self) -> Vec<Known> {
         let Some(run) = self.run.take().filter(|run| !run.text.trim().is_empty()) else { return Vec::new() };
-        self.is_stuck |= self.repeats.words(&run.text);
+        self.repeats.words(&run.text);
         vec![run.voice.record(run.text)]
     }
 
@@ -144,7 +143,7 @@ impl Turn {
                 opening: call.opening().to_owned(),
             });
             let (what, result) = call.signature();
-            self.is_stuck |= self.repeats.work(&what, result);
+            self.repeats.work(&what, result);
         }
         records
     }
@@ -234,7 +233,7 @@ impl Turn {
 
     /// Whether it brings nothing new any more.
     pub(super) fn is_stuck(&self) -> bool {
-        self.is_stuck
+        self.repeats.is_endless()
     }
 
     /// What became of the calls.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::handed::is_plain;
 use super::super::notices::{Notices, cut, one_line};
+use super::super::repeats::Repeats;
 use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, Evidence, Request, Step};
 use super::guard;
@@ -33,6 +34,8 @@ pub(super) struct StreamDriver {
     task: String,
     tree: String,
     model: Option<String>,
+    /// The model that it uses, where that is another one.
+    other_model: Option<String>,
     asked: Option<String>,
     session: Option<String>,
     was_replaced: bool,
@@ -44,6 +47,7 @@ pub(super) struct StreamDriver {
     result: Option<TurnResult>,
     results: u32,
     doubt: Option<String>,
+    repeats: Repeats,
     confession: Option<String>,
     notices: Notices,
     stderr: Tail,
@@ -59,6 +63,7 @@ impl StreamDriver {
             task: if is_command { format!("The task:\n\n{brief}") } else { brief.to_owned() },
             tree: request.places.tree.as_path().to_string_lossy().trim_end_matches('/').to_owned(),
             model: request.model.or(request.settings.model.as_deref()).map(str::to_owned),
+            other_model: None,
             asked: request.resume.map(|resume| resume.session.to_owned()),
             session: None,
             was_replaced: false,
@@ -68,6 +73,7 @@ impl StreamDriver {
             result: None,
             results: 0,
             doubt: None,
+            repeats: Repeats::default(),
             confession: None,
             notices: Notices::default(),
             stderr: Tail::default(),
@@ -91,6 +97,7 @@ impl StreamDriver {
                 self.notices.once("agy-unknown-event", &note)
             }
         });
+        steps.extend(self.repeats.end());
         steps
     }
 
@@ -111,7 +118,9 @@ impl StreamDriver {
         self.began = true;
         let mut steps = Vec::new();
         let (actual, mode) = (text(init, "model"), text(init, "permission_mode").to_lowercase());
-        if let Some(asked) = self.model.as_deref().filter(|asked| !actual.is_empty() && actual != *asked) {
+        let is_other = |asked: &&str| !actual.is_empty() && !is_same_model(asked, actual);
+        if let Some(asked) = self.model.as_deref().filter(is_other) {
+            self.other_model = Some(one_line(actual));
             let note = format!("{asked} was asked for, and agy uses {actual}");
             steps.extend(self.notices.once("model-differs", &note));
         }
@@ -158,6 +167,7 @@ impl StreamDriver {
         if words.trim().is_empty() {
             Vec::new()
         } else {
+            self.repeats.words(&words);
             vec![Step::Record(Known::Message { text: cut(&words, MESSAGE_MAX) })]
         }
     }
@@ -175,6 +185,13 @@ impl StreamDriver {
         }
         let was_open = self.open.remove(&index).is_some();
         let has_failed = text(step, "state") == "ERROR" || info.get("error").is_some_and(|error| !error.is_null());
+        let parameters = info.get("parameters").map(Value::to_string).unwrap_or_default();
+        let result = match command {
+            // What a command printed is not told: the same one may be a look at something that goes on.
+            Some(_) if !has_failed => item.clone(),
+            _ => info.get("error").map(Value::to_string).unwrap_or_default(),
+        };
+        self.repeats.work(&format!("{tool}\0{parameters}"), &result);
         // A command may have done something before it failed.
         if !has_failed || command.is_some() {
             let count = self.used.entry(tool.clone()).or_default();
@@ -278,6 +295,8 @@ impl Driver for StreamDriver {
             result: self.result.as_ref(),
             results: self.results,
             was_replaced: self.was_replaced,
+            is_endless: self.repeats.is_endless(),
+            other_model: self.model.as_deref().zip(self.other_model.as_deref()),
             doubt,
             worked: !self.used.is_empty(),
             stderr: &self.stderr,
@@ -286,6 +305,13 @@ impl Driver for StreamDriver {
         let response = self.result.take().map(|result| result.response);
         Conclusion { verdict, final_message: response.filter(|words| !words.trim().is_empty()) }
     }
+}
+
+/// It is not known whether it names a model as it is asked for, or as people read it: `gemini-3-pro` and `Gemini 3 Pro`.
+fn is_same_model(asked: &str, actual: &str) -> bool {
+    let plain =
+        |name: &str| name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    plain(asked) == plain(actual)
 }
 
 fn usage(found: &Value) -> Option<Step> {

@@ -4,7 +4,7 @@
 //! time-out, after a refused tool, after background tasks were killed, and with an old quota error for an answer.
 
 use super::super::failure::{
-    EVENTS, MALFORMED, Next, PROVIDER, Rule, Speaker, ended, find, late_exit, rule, session_replaced, with_reason,
+    EVENTS, MALFORMED, Next, PROVIDER, Rule, Speaker, ended, endless, find, late_exit, other_model, rule, session_replaced, with_reason,
 };
 use super::super::notices::one_line;
 use super::super::tail::Tail;
@@ -27,6 +27,10 @@ pub(super) struct Turn<'a> {
     pub(super) results: u32,
     /// Whether another conversation was opened than the one that was asked for.
     pub(super) was_replaced: bool,
+    /// Whether it did the same over and over, and was ended for that.
+    pub(super) is_endless: bool,
+    /// The model that was asked for, and the one that it says it uses instead.
+    pub(super) other_model: Option<(&'a str, &'a str)>,
     /// Why nobody can say that a read-only job was kept from writing.
     pub(super) doubt: Option<&'a str>,
     /// Whether a tool was used.
@@ -62,6 +66,9 @@ pub(super) fn of(turn: &Turn<'_>) -> Verdict {
     if turn.was_replaced {
         return Verdict::Failed(session_replaced(AGENT));
     }
+    if turn.is_endless {
+        return Verdict::Failed(endless(AGENT));
+    }
     let Some(result) = turn.result else {
         return match turn.exit {
             ExitRecord::Code(0) => Verdict::Silent,
@@ -81,6 +88,9 @@ pub(super) fn of(turn: &Turn<'_>) -> Verdict {
     }
     if !turn.worked && is_quota(&result.response) && result.response.len() < 1_000 {
         return Verdict::Failed(trouble("agy answered with an error", &result.response));
+    }
+    if let Some((wanted, actual)) = turn.other_model {
+        return Verdict::Failed(other_model(AGENT, wanted, actual));
     }
     if turn.results > 1 {
         return failed("agy ended its turn more than once".to_owned());

@@ -4,8 +4,9 @@
 //! ([`super::event`]); what is no such event is kept as chatter and is no answer. A turn is complete when the program
 //! exits with 0, said nothing to the contrary, and, where it may only look, answered something.
 
-use super::super::failure::{MALFORMED, PROVIDER, Speaker, ended, find, session_replaced, with_reason};
+use super::super::failure::{MALFORMED, PROVIDER, Speaker, ended, endless, find, session_replaced, with_reason};
 use super::super::notices::{Notices, cut, one_line};
+use super::super::repeats::Repeats;
 use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, HarnessName, Resume, Step};
 use super::event::{self, Event, Words};
@@ -59,6 +60,9 @@ struct Told {
     failed: Option<String>,
     /// An error after which nothing was said yet.
     trouble: Option<String>,
+    repeats: Repeats,
+    /// What a tool was told to do whose result is still to be told.
+    begun: Option<String>,
 }
 
 /// A text of any length, of which the beginning and the end are kept.
@@ -116,10 +120,22 @@ impl CliDriver {
                 Vec::new()
             }
             Event::Reasoning(words) => vec![Step::Record(Known::Reasoning { text: cut(&words, MESSAGE_MAX) })],
-            Event::Tool { tool, failed } => {
-                let mut steps = self.whole_pieces();
+            Event::Tool { tool, failed, input, output } => {
+                let what = input.map(|input| format!("{tool}\0{input}"));
+                match (what, output) {
+                    (Some(what), Some(output)) => told.repeats.work(&what, &output),
+                    (what, _) => told.begun = what,
+                }
+                let mut steps: Vec<Step> = told.repeats.end().into_iter().collect();
+                steps.extend(self.whole_pieces());
                 steps.push(Step::Record(Known::ToolUsed { tool: one_line(&tool), failed }));
                 steps
+            }
+            Event::Result(result) => {
+                if let Some(what) = told.begun.take() {
+                    told.repeats.work(&what, &result);
+                }
+                told.repeats.end().into_iter().collect()
             }
             Event::Error(message) => {
                 told.trouble = Some(message.clone());
@@ -165,6 +181,9 @@ impl CliDriver {
     }
 
     fn verdict(&self, exit: ExitRecord, answer: Option<&str>) -> Verdict {
+        if matches!(&self.reading, Reading::Jsonl(told) if told.repeats.is_endless()) {
+            return Verdict::Failed(endless(&self.name));
+        }
         let told = match &self.reading {
             Reading::Text(_) => None,
             Reading::Jsonl(told) => told.failed.as_ref().or(told.trouble.as_ref()),

@@ -30,7 +30,13 @@ pub(super) enum Event {
         tool: String,
         /// Whether the program counts it as failed.
         failed: bool,
+        /// What it was told to do, where that is told.
+        input: Option<String>,
+        /// What came of it, where that is told at once.
+        output: Option<String>,
     },
+    /// What came of a tool that was used before.
+    Result(String),
     /// Something went wrong; whether that was the end, what follows shows.
     Error(String),
     /// The turn is over.
@@ -58,7 +64,6 @@ pub(super) enum Words {
 /// Kinds that tell of progress, and nothing that a person has to know.
 const SILENT: &[&str] = &[
     "system",
-    "user",
     "ping",
     "start",
     "status",
@@ -67,7 +72,6 @@ const SILENT: &[&str] = &[
     "turn.started",
     "item.started",
     "item.updated",
-    "tool_result",
     "tool_call",
     "message_start",
     "message_stop",
@@ -93,6 +97,7 @@ pub(super) fn read(line: &str) -> Option<Vec<Event>> {
         "item.completed" => item(&value),
         "reasoning" | "thinking" | "thought" => words(&value).map(Event::Reasoning).into_iter().collect(),
         "tool_use" | "tool" => vec![tool(&value)],
+        "user" | "tool_result" => results(&value),
         "" if value.get("role").is_some() => said(&value),
         "" => words(&value).map(|words| Event::Words(Words::Whole(words))).into_iter().collect(),
         silent if SILENT.contains(&silent) || !events.is_empty() => Vec::new(),
@@ -114,8 +119,10 @@ fn session(value: &Value) -> Option<Event> {
 fn said(value: &Value) -> Vec<Event> {
     let message = value.get("message").filter(|message| message.is_object()).unwrap_or(value);
     let is_agent = |role: &str| matches!(role, "assistant" | "agent" | "model");
-    if text(message, "role").is_some_and(|role| !is_agent(role)) {
-        return Vec::new();
+    match text(message, "role") {
+        Some("tool") => return words(message).map(Event::Result).into_iter().collect(),
+        Some(role) if !is_agent(role) => return Vec::new(),
+        _ => {}
     }
     let mut events = Vec::new();
     for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
@@ -130,6 +137,15 @@ fn said(value: &Value) -> Vec<Event> {
     events
 }
 
+/// What came of tools, told apart from their use.
+fn results(value: &Value) -> Vec<Event> {
+    let message = value.get("message").filter(|message| message.is_object()).unwrap_or(value);
+    let blocks = message.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let of_tools = blocks.iter().filter(|block| text(block, "type") == Some("tool_result"));
+    let of_line = (text(value, "type") == Some("tool_result")).then_some(value);
+    of_tools.chain(of_line).map(|result| Event::Result(words(result).unwrap_or_else(|| result.to_string()))).collect()
+}
+
 /// codex's items.
 fn item(value: &Value) -> Vec<Event> {
     let Some(item) = value.get("item") else { return Vec::new() };
@@ -139,7 +155,12 @@ fn item(value: &Value) -> Vec<Event> {
         }
         "reasoning" => words(item).map(Event::Reasoning).into_iter().collect(),
         "" => Vec::new(),
-        other => vec![Event::Tool { tool: other.to_owned(), failed: text(item, "status") == Some("failed") }],
+        other => vec![Event::Tool {
+            tool: other.to_owned(),
+            failed: text(item, "status") == Some("failed"),
+            input: text(item, "command").map(str::to_owned),
+            output: text(item, "aggregated_output").map(str::to_owned),
+        }],
     }
 }
 
@@ -147,7 +168,16 @@ fn tool(value: &Value) -> Event {
     let name = ["name", "tool_name", "tool"].into_iter().find_map(|key| text(value, key));
     let name = name.or_else(|| value.pointer("/part/tool").and_then(Value::as_str)).unwrap_or("a tool");
     let status = value.pointer("/part/state/status").and_then(Value::as_str).or_else(|| text(value, "status"));
-    Event::Tool { tool: display::head(name, 200).to_owned(), failed: matches!(status, Some("error" | "failed")) }
+    let told = |at: &[&str]| {
+        let found = at.iter().find_map(|pointer| value.pointer(pointer)).filter(|found| !found.is_null())?;
+        Some(found.as_str().map_or_else(|| found.to_string(), str::to_owned))
+    };
+    Event::Tool {
+        tool: display::head(name, 200).to_owned(),
+        failed: matches!(status, Some("error" | "failed")),
+        input: told(&["/input", "/parameters", "/arguments", "/part/state/input"]),
+        output: told(&["/output", "/part/state/output", "/part/state/error"]),
+    }
 }
 
 /// The end of a turn. Anything but a plain success is a failure.

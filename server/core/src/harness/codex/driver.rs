@@ -10,9 +10,12 @@ mod notice;
 
 use serde_json::Value;
 
+use super::super::failure::endless;
 use super::super::notices::cut;
+use super::super::repeats::Repeats;
 use super::super::tail::Tail;
 use super::super::{Conclusion, Driver, Request, Step};
+use super::AGENT;
 use super::failure::{self, Context};
 use super::stderr::Line;
 use crate::display::{self, head};
@@ -48,6 +51,7 @@ pub(super) struct ExecDriver {
     work: Work,
     /// The last step of the agent that codex did not let it take, until another one succeeds.
     refusal: Option<Refusal>,
+    repeats: Repeats,
     notices: Notices,
     stderr: Tail,
 }
@@ -102,6 +106,7 @@ impl ExecDriver {
             trouble: None,
             work: Work::default(),
             refusal: None,
+            repeats: Repeats::default(),
             notices: Notices::default(),
             stderr: Tail::default(),
         }
@@ -138,6 +143,7 @@ impl ExecDriver {
             }
             other => steps.extend(self.notices.unknown("event", other)),
         }
+        steps.extend(self.repeats.end());
         steps
     }
 
@@ -199,6 +205,8 @@ impl ExecDriver {
                 } else if command.was_declined() {
                     self.refuse("a command was declined");
                 }
+                let (what, result) = command.signature();
+                self.repeats.work(what, result);
                 record(command.ended())
             }
             ("item.completed", Item::Files { changes, failed }) => {
@@ -212,6 +220,7 @@ impl ExecDriver {
             ("item.completed", Item::Tool { tool, failed }) => record(Known::ToolUsed { tool, failed }),
             ("item.completed", Item::Message(words)) => {
                 self.final_message = Some(cut(words, FINAL_MAX));
+                self.repeats.words(words);
                 record(Known::Message { text: cut(words, MESSAGE_MAX) })
             }
             ("item.completed", Item::Reasoning(words)) => record(Known::Reasoning { text: cut(words, MESSAGE_MAX) }),
@@ -233,6 +242,7 @@ impl ExecDriver {
 
     fn verdict(&self, exit: ExitRecord) -> Verdict {
         match (&self.turn, exit) {
+            _ if self.repeats.is_endless() => Verdict::Failed(endless(AGENT)),
             (Turn::Failed(message), _) => Verdict::Failed(failure::of_turn(message, &self.context)),
             (Turn::Completed, ExitRecord::Code(0)) if self.was_replaced => Verdict::Failed(failure::session_replaced()),
             (Turn::Completed, ExitRecord::Code(0)) if self.work.never_had_a_sandbox() => {

@@ -6,7 +6,7 @@
 use super::super::acp::{Ask, Dialect, Finding, Refusal};
 use super::super::failure::{self, EVENTS, Speaker};
 use super::super::notices::one_line;
-use super::super::{Evidence, Reading};
+use super::super::{Evidence, Reading, Request};
 use super::config::READING;
 use super::records::{self, Offered, Reader};
 use super::{AGENT, STATE, TESTED_VERSION};
@@ -38,12 +38,15 @@ const STATE_MAX: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Kimi {
     access: Access,
+    /// The model that was asked for.
+    model: Option<String>,
     wire: Reader,
 }
 
 impl Kimi {
-    pub(super) fn new(access: Access) -> Self {
-        Self { access, wire: Reader::new(&READING) }
+    pub(super) fn new(request: &Request<'_>, access: Access) -> Self {
+        let model = request.model.or(request.settings.model.as_deref()).map(str::to_owned);
+        Self { access, model, wire: Reader::new(&READING) }
     }
 
     fn of_state(contents: Option<&[u8]>) -> Vec<Finding> {
@@ -76,6 +79,10 @@ impl Kimi {
                 "the provider's answer broke off, and kimi took what it had for all of it",
                 "check the network and the provider, then retry the job",
             )));
+        }
+        let other = |wanted: &String| wire.models.iter().find(|model| *model != wanted);
+        if let Some((wanted, actual)) = self.model.as_ref().and_then(|wanted| Some((wanted, other(wanted)?))) {
+            findings.push(Finding::Contradiction(failure::other_model(AGENT, wanted, actual)));
         }
         if self.access == Access::ReadOnly {
             findings.extend(offered(wire.offered).map(Finding::Contradiction));
@@ -145,4 +152,28 @@ fn unverified(why: &str) -> Failure {
 
 fn failed(how: &str) -> Failure {
     Failure::new(FailureCode::HarnessFailed, format!("kimi calls its turn ended, but {how}"), EVENTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_record_of_another_model_than_the_one_that_was_asked_for_is_believed() {
+        let record = |model: Option<&str>, asked: &[&str]| {
+            let model = model.map(str::to_owned);
+            let mut kimi = Kimi { access: Access::Write, model, wire: Reader::new(&READING) };
+            for alias in asked {
+                let line = format!(r#"{{"type":"llm.request","toolsHash":"a","modelAlias":"{alias}"}}"#);
+                kimi.wire.line(Some(line.as_bytes()));
+            }
+            kimi.of_wire(true)
+        };
+        assert_eq!(record(Some("big"), &["big", "big"]), []);
+        assert_eq!(record(None, &["big", "small"]), []);
+        let told = record(Some("big"), &["big", "small"]);
+        let [Finding::Contradiction(failure)] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!(failure.code, FailureCode::InvalidConfig);
+        assert!(failure.message.contains("\"big\"") && failure.message.contains("\"small\""), "{failure:?}");
+    }
 }

@@ -35,6 +35,8 @@ pub(super) struct Wire {
     pub(super) is_cut: bool,
     /// Tools that the model was offered in any turn and that are not of the allowed ones; why it cannot be told.
     pub(super) offered: Offered,
+    /// The models that were asked in the last turn, by their aliases.
+    pub(super) models: Vec<String>,
     /// The tokens of the last turn.
     pub(super) usage: Option<Usage>,
 }
@@ -95,13 +97,21 @@ impl Reader {
         };
         let read = &mut self.read;
         match &*kind {
-            "turn.prompt" => (read.error, read.is_cut, read.usage) = (None, false, None),
+            "turn.prompt" => {
+                (read.error, read.is_cut, read.usage) = (None, false, None);
+                read.models.clear();
+            }
             "turn.ended" => read.error = error(&whole(line)),
             "llm.tools_snapshot" => self.snapshot(&whole(line)),
             "llm.request" => {
                 let request = whole(line);
                 let tools = self.snapshots.get(text(&request, "/toolsHash"));
                 note(&mut read.offered, tools);
+                let model = text(&request, "/modelAlias");
+                let is_name = (1..=NAME_MAX).contains(&model.len());
+                if is_name && read.models.len() < NAMED && read.models.iter().all(|known| known != model) {
+                    read.models.push(model.to_owned());
+                }
             }
             "usage.record" => read.usage = Some(usage(&whole(line)).plus(read.usage.unwrap_or_default())),
             "context.append_loop_event" => {
@@ -247,6 +257,17 @@ mod tests {
         assert_eq!((usage.input_tokens, usage.cached_input_tokens, usage.output_tokens), (200, 20, 40));
         assert_eq!(last_turn(br#"{"lastTurnReason":"failed"}"#).as_deref(), Some("failed"));
         assert_eq!(last_turn(b"{"), None);
+    }
+
+    #[test]
+    fn the_models_of_the_last_turn_are_named_once() {
+        let asked = |model: &str| format!(r#"{{"type":"llm.request","toolsHash":"a","modelAlias":"{model}"}}"#);
+        let (big, small, prompt) = (asked("big"), asked("small"), r#"{"type":"turn.prompt"}"#);
+        assert_eq!(wire(&[prompt, &small, prompt, &big, &big, r#"{"type":"llm.request"}"#]).models, ["big"]);
+        assert_eq!(wire(&[prompt, &big, &small]).models, ["big", "small"]);
+        let many: Vec<String> = (0..1000).map(|n| asked(&format!("{n}{}", "x".repeat(1000)))).collect();
+        let kept = wire(&many.iter().map(String::as_str).collect::<Vec<_>>()).models;
+        assert!(kept.len() <= NAMED && kept.iter().all(|model| model.len() <= NAME_MAX));
     }
 
     #[test]

@@ -86,6 +86,11 @@ impl Dialect for Opencode {
         false
     }
 
+    /// It names a model's variant, which is how hard it thinks, after the model.
+    fn is_model(&self, wanted: &str, actual: &str) -> bool {
+        actual.strip_prefix(wanted).is_some_and(|variant| variant.is_empty() || variant.starts_with('/'))
+    }
+
     fn failure(&self, stage: Stage, error: &RpcError) -> Option<Failure> {
         // The last reason in its log says more than a number.
         let reason = self.reason.as_deref().filter(|_| stage == Stage::Prompt && error.message.len() < 40)?;

@@ -84,6 +84,11 @@ impl Command<'_> {
         Known::CommandEnded { item: self.id(), exit_code: self.exit_code, tail }
     }
 
+    /// What tells it apart from another one.
+    pub(super) fn signature(&self) -> (&str, &str) {
+        (self.command, self.output)
+    }
+
     pub(super) fn succeeded(&self) -> bool {
         self.status == "completed" && self.exit_code.is_none_or(|code| code == 0)
     }
