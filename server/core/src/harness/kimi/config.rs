@@ -116,11 +116,11 @@ fn reading() -> Table {
     Table::from_iter([("enabled".to_owned(), Value::Array(names))])
 }
 
-/// The second lock: it blocks in every mode, though not when it crashes.
+/// The second lock: it blocks in every mode, though not when it crashes. A tool that nobody has heard of is none that reads.
 fn blocker() -> Table {
     Table::from_iter([
         ("event".to_owned(), "PreToolUse".into()),
-        ("matcher".to_owned(), "Bash|Write|Edit|Agent.*|mcp__.*".into()),
+        ("matcher".to_owned(), format!("^(?!(?:{})$)", READING.join("|")).into()),
         ("command".to_owned(), "echo 'this job is read-only' >&2; exit 2".into()),
         ("timeout".to_owned(), 5.into()),
     ])
