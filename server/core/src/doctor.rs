@@ -226,11 +226,12 @@ pub fn login_elsewhere(harness: &dyn Harness, usage: Usage) -> Finding {
     }
 }
 
-/// Whether a job could be planned with the person's settings.
-pub fn settings(name: &str, planned: Result<(), Failure>, usage: Usage) -> Finding {
+/// Whether a job could be planned with the person's settings, and what the harness does not understand of them.
+pub fn settings(name: &str, planned: Result<Option<Failure>, Failure>, usage: Usage) -> Finding {
     let id = format!("settings.{name}");
     match planned {
-        Ok(()) => ok(&id, format!("the settings of {name} are in order")),
+        Ok(None) => ok(&id, format!("the settings of {name} are in order")),
+        Ok(Some(ignored)) => Finding { severity: Severity::Warning, ..failed(&id, &ignored) },
         Err(failure) if usage == Usage::Used => failed(&id, &failure),
         Err(failure) => Finding { severity: Severity::Warning, ..failed(&id, &failure) },
     }

@@ -131,18 +131,23 @@ pub fn version(
 }
 
 /// A home for one question, below `PACTIFY_HOME`; it goes when the question is answered.
-struct PassingHome {
-    path: AbsPath,
+pub(crate) struct PassingHome {
+    pub(crate) path: AbsPath,
     trash: Trash,
 }
 
 impl PassingHome {
-    fn make(env: &Env) -> Result<Self, Failure> {
+    pub(crate) fn make(env: &Env) -> Result<Self, Failure> {
         let home = env.directories().pactify_home();
         let random = env.random::<8>().map_err(|error| Failure::internal(error.to_string()))?;
         let name = format!("{:016x}", u64::from_le_bytes(random));
         let made = Dir::open(home)?.ensure_dir(PROBE_HOMES)?.create_dir(&name)?;
         Ok(Self { path: made.path().clone(), trash: Trash::open(home)? })
+    }
+
+    /// Makes a folder in it.
+    pub(crate) fn folder(&self, name: &str) -> Result<AbsPath, Failure> {
+        Ok(Dir::open(&self.path)?.create_dir(name)?.path().clone())
     }
 }
 
@@ -184,8 +189,7 @@ pub fn run_confined(
     arguments: &[&str],
 ) -> Result<bool, Failure> {
     let passing = PassingHome::make(env)?;
-    let folder = Dir::open(&passing.path)?;
-    let place = |name: &str| Ok::<_, Failure>(folder.create_dir(name)?.path().as_path().as_os_str().to_owned());
+    let place = |name: &str| Ok::<_, Failure>(passing.folder(name)?.as_path().as_os_str().to_owned());
     let (own, tmp) = (place("home")?, place("tmp")?);
     let state = harness.about().home_variable.map(|name| (name, own));
     let home = state.into_iter().chain([("TMPDIR", tmp)]).collect();

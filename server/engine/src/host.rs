@@ -49,7 +49,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use self::entry::reenter;
 pub(crate) use self::entry::{Errand, leave_message, start};
-pub(crate) use self::launch::can_be_refreshed;
+pub(crate) use self::launch::{advice, can_be_refreshed};
 pub(crate) use self::logged_in::{is_logged_in, lacks_login};
 pub(crate) use self::private::person_files;
 pub(crate) use self::slots::cores;

@@ -11,9 +11,9 @@ pub(crate) mod logins;
 pub(crate) mod privacy;
 mod toolchains;
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use std::os::unix::fs::PermissionsExt as _;
 use anyhow::{Context as _, Result};
 use pactify_tests::editor::{self, Editor};
 use pactify_tests::outside;
@@ -102,8 +102,6 @@ impl Stage {
         }
     }
 
-    /// kimi takes keys from a configuration of its own.
-    fn configure_kimi(&self, urls: &[(String, String)], around: Option<&str>) -> Result<()> {
     /// A program that does this first, and is then what runs the agent.
     pub(crate) fn altered(&self, first: &str) -> Result<String> {
         let runs = if self.agent == Agent::Kimi { Tool::Node24 } else { Tool::Opencode };
@@ -113,6 +111,8 @@ impl Stage {
         Ok(altered.display().to_string())
     }
 
+    /// kimi takes keys from a configuration of its own.
+    fn configure_kimi(&self, urls: &[(String, String)], around: Option<&str>) -> Result<()> {
         let mut own = "default_model = \"x\"\n[[hooks]]\nevent = \"PreToolUse\"\ncommand = \"false\"\n".to_owned();
         for (name, url) in urls {
             own += &format!(

@@ -293,6 +293,32 @@ fn with_no_harness_installed_people_are_told_what_to_install() -> Result<()> {
 }
 
 #[test]
+fn settings_that_kimi_goes_on_without_are_told_by_the_doctor_and_by_the_job() -> Result<()> {
+    let steps = json!([Agent::Kimi.write("a.txt", "a\n"), {"message": "Done."}]);
+    let stage = agents::Stage::playing(Agent::Kimi, &steps)?;
+    let own = stage.sandbox.home().join(".kimi-code/config.toml");
+    let broken = fs::read_to_string(&own)? + "[thinking]\nenabled = \"hunter2hunter2\"\n";
+    fs::write(&own, broken)?;
+    let is_told = |told: &Value| told.to_string().contains("thinking.enabled");
+
+    let ended = doctor(&stage.sandbox, &["kimi"])?;
+    let findings: Value = serde_json::from_str(&ended.stdout)?;
+    let finding = named(&findings, "settings.kimi")[0].clone();
+    assert_eq!((&finding["severity"], is_told(&finding["title"])), (&json!("warning"), true), "{findings:#}");
+    assert_eq!(ended.code(), 0, "its jobs run: {}", ended.stderr);
+    let homes = stage.sandbox.pactify_home().join("probe");
+    assert_eq!(fs::read_dir(&homes)?.count(), 0, "nothing of it stays");
+
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let job = stage.delegate(&mut editor, "Write it.", json!({}))?;
+    let status = agents::finished(&mut editor, &job)?;
+    assert_eq!((&status["outcome"], is_told(&status["notices"])), (&json!("succeeded"), true), "{status:#}");
+    ensure!(!format!("{findings}{status}").contains("hunter2"), "names, and nothing that they hold");
+    Ok(())
+}
+
+#[test]
 fn a_person_who_has_kimi_alone_delegates_without_configuring_anything() -> Result<()> {
     let mut stage =
         agents::Stage::playing(Agent::Kimi, &json!([Agent::Kimi.write("a.txt", "a\n"), {"message": "Done."}]))?;

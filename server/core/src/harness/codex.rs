@@ -213,5 +213,6 @@ fn sandbox_check(mode: &str) -> Preflight {
         args: ["sandbox", "-c", &format!("sandbox_mode=\"{mode}\""), "--", "true"].map(str::to_owned).to_vec(),
         limit: Duration::from_secs(15),
         failure: failure::no_sandbox(),
+        must_pass: true,
     }
 }

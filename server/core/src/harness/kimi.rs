@@ -7,14 +7,17 @@ mod config;
 mod dialect;
 mod records;
 
+use std::time::Duration;
+
 use super::acp::AcpDriver;
 use super::handed::utf8;
 use super::{
     About, Driver, Harness, HarnessName, HarnessSettings, Instructions, Interpreter, Launch, LinkKind, LoginPlace,
-    PersonFiles, PlannedFile, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys, ripgrep,
+    PersonFiles, PlannedFile, Preflight, Request, SeenLogins, Site, Stdin, UserConfig, VendorKeys, ripgrep,
 };
 use crate::job::access::Access;
-use crate::{AbsPath, Failure};
+use crate::job::event::ExitRecord;
+use crate::{AbsPath, Failure, FailureCode};
 
 const AGENT: &str = "kimi";
 
@@ -117,6 +120,17 @@ impl Harness for Kimi {
         config::secrets(request)
     }
 
+    fn preflight_failure(
+        &self,
+        _request: &Request<'_>,
+        preflight: &Preflight,
+        _exit: Option<ExitRecord>,
+        output: &str,
+    ) -> Failure {
+        // Other words of it may quote the file.
+        config::ignored(output).unwrap_or_else(|| preflight.failure.clone())
+    }
+
     fn is_logged_in(&self, seen: &SeenLogins<'_>) -> Option<bool> {
         config::is_logged_in(seen)
     }
@@ -130,6 +144,8 @@ fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<
         Some(node) => (node.clone(), vec![utf8(AGENT, request.executable)?.to_owned()]),
         None => (request.executable.clone(), Vec::new()),
     };
+    let mut check = args.clone();
+    check.extend(["doctor", "config", utf8(AGENT, &state.join(config::FILE))?].map(str::to_owned));
     args.push("acp".to_owned());
     let mut files = vec![
         PlannedFile { path: state.join(config::FILE), contents: config::render(request, access)? },
@@ -161,7 +177,21 @@ fn launch(request: &Request<'_>, Site { tree, access, .. }: Site<'_>) -> Result<
         files,
         links: places.login_links(&ABOUT, &state),
         stdin: Stdin::Driver,
-        preflight: Vec::new(),
+        preflight: vec![settings_check(check)],
         leftovers: Vec::new(),
     })
+}
+
+/// kimi goes on without a section that it does not understand, and says so to nobody who speaks ACP with it. Asked, it
+/// tells: without a session, and without talking to anybody.
+fn settings_check(args: Vec<String>) -> Preflight {
+    let message =
+        "kimi did not say whether it understands the job's settings, and goes on without those that it does not";
+    let next = "see what `kimi doctor config` says of kimi's own config.toml";
+    Preflight {
+        args,
+        limit: Duration::from_secs(30),
+        failure: Failure::new(FailureCode::InvalidConfig, message, next),
+        must_pass: false,
+    }
 }

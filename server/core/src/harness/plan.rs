@@ -58,7 +58,7 @@ pub struct Launch {
     pub links: Vec<PlannedLink>,
     /// What the program reads on its standard input.
     pub stdin: Stdin,
-    /// Commands that must succeed before the launch.
+    /// Commands that run before the launch.
     pub preflight: Vec<Preflight>,
     /// Directories (relative to the tree) that the harness may leave behind empty; removed when they are empty.
     pub leftovers: Vec<String>,
@@ -100,6 +100,8 @@ pub struct Preflight {
     pub limit: Duration,
     /// What a failed check means, unless [`super::Harness::preflight_failure`] knows better.
     pub failure: Failure,
+    /// Whether nothing is launched where it fails; otherwise people are told, and the job goes on.
+    pub must_pass: bool,
 }
 
 impl fmt::Debug for PlannedFile {

@@ -52,15 +52,55 @@ pub(super) enum LaunchError {
     },
 }
 
-/// Writes files and links, then runs the checks. Blocks: 15 s at most for each check.
-pub(super) fn prepare(launch: &Launch, roots: &[&AbsPath], environment: &ChildEnv) -> Result<(), LaunchError> {
+/// Writes files and links, then runs the checks; the failed ones that need not pass. Blocks, for as long as each check may take.
+pub(super) fn prepare(
+    launch: &Launch,
+    roots: &[&AbsPath],
+    environment: &ChildEnv,
+) -> Result<Vec<LaunchError>, LaunchError> {
     for file in &launch.files {
         write(file, roots).map_err(|source| LaunchError::Write { path: file.path.clone(), source })?;
     }
     for link in &launch.links {
         make_link(link, roots)?;
     }
-    launch.preflight.iter().try_for_each(|check| preflight(launch, check, environment))
+    check(launch, environment)
+}
+
+fn check(launch: &Launch, environment: &ChildEnv) -> Result<Vec<LaunchError>, LaunchError> {
+    let mut told = Vec::new();
+    for check in &launch.preflight {
+        match preflight(launch, check, environment) {
+            Err(error) if check.must_pass => return Err(error),
+            result => told.extend(result.err()),
+        }
+    }
+    Ok(told)
+}
+
+/// What the checks of a plan say that need not pass, in a home made for nothing else.
+pub(crate) fn advice(
+    env: &Env,
+    harness: &dyn Harness,
+    request: &Request<'_>,
+    launch: Launch,
+) -> Result<Option<Failure>, Failure> {
+    if launch.preflight.iter().all(|check| check.must_pass) {
+        return Ok(None);
+    }
+    let roots = [&request.places.home, &request.places.tmp];
+    let mut environment = EnvPolicy::harness(&launch.keep_env).filter(env.variables());
+    for (name, value) in &launch.env {
+        environment.set(name, value);
+    }
+    let preflight = launch.preflight.into_iter().filter(|check| !check.must_pass).collect();
+    // Nothing of it is anybody's to keep, should this process be killed. What is shorter is no key, and may be a word.
+    let secrets: Vec<String> = harness.secrets(request).into_iter().filter(|secret| secret.len() >= 8).collect();
+    let without = |text: String| secrets.iter().fold(text, |text, secret| text.replace(secret, "left-out"));
+    let files = launch.files.into_iter().map(|file| PlannedFile { contents: without(file.contents), ..file }).collect();
+    let launch = Launch { files, links: Vec::new(), preflight, ..launch };
+    let told = prepare(&launch, &roots, &environment).map_err(|error| error.into_failure(harness, request))?;
+    Ok(told.into_iter().next().map(|error| error.into_failure(harness, request)))
 }
 
 /// The environment of the harness: the person's without what is none of its business, the plan's on top, our mark last.

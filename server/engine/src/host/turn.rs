@@ -192,7 +192,11 @@ pub(super) async fn start(host: &mut Host, turn: &Turn, workplace: &Workplace) -
     logins::begin(host, &harness, &launch).await?;
     tell(host, &*harness, &request)?;
     let environment = made_ready(host, &launch, &places, workplace).await?;
-    let environment = environment.map_err(|error| error.into_failure(&*harness, &request))?;
+    let (environment, told) = environment.map_err(|error| error.into_failure(&*harness, &request))?;
+    for error in told {
+        let text = error.into_failure(&*harness, &request).message;
+        host.record(Known::Notice { id: "settingsIgnored".to_owned(), text })?;
+    }
     if host.cancelled() {
         return Ok(None);
     }
@@ -205,18 +209,19 @@ pub(super) async fn start(host: &mut Host, turn: &Turn, workplace: &Workplace) -
     Ok(Some(recorded(host, running, version).await?))
 }
 
-/// Carries out everything of the plan but the launch itself; returns the environment to launch in.
+/// Carries out everything of the plan but the launch itself; returns the environment to launch in, and the failed checks
+/// that keep nothing from being launched.
 async fn made_ready(
     host: &mut Host,
     launch: &Launch,
     places: &Places,
     workplace: &Workplace,
-) -> Result<Result<ChildEnv, LaunchError>, HostError> {
+) -> Result<Result<(ChildEnv, Vec<LaunchError>), LaunchError>, HostError> {
     let (env, spec, launch, workplace) = (host.env().clone(), host.spec().clone(), launch.clone(), workplace.clone());
     let roots = [places.home.clone(), places.tmp.clone()];
     host.away(move || {
         let environment = launch::environment(&env, &launch, &Marker::of(&spec.id), &workplace, spec.access);
-        launch::prepare(&launch, &roots.each_ref(), &environment).map(|()| environment)
+        launch::prepare(&launch, &roots.each_ref(), &environment).map(|told| (environment, told))
     })
     .await
 }

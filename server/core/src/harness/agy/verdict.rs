@@ -4,7 +4,8 @@
 //! time-out, after a refused tool, after background tasks were killed, and with an old quota error for an answer.
 
 use super::super::failure::{
-    EVENTS, MALFORMED, Next, PROVIDER, Rule, Speaker, ended, endless, find, late_exit, other_model, rule, session_replaced, with_reason,
+    EVENTS, MALFORMED, Next, PROVIDER, Rule, Speaker, ended, endless, find, late_exit, other_model, rule,
+    session_replaced, with_reason,
 };
 use super::super::notices::one_line;
 use super::super::tail::Tail;

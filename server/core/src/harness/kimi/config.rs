@@ -11,7 +11,7 @@ use toml::{Table, Value};
 use super::super::settings::bounds::{Bounds, On, lock};
 use super::super::{Request, SeenLogins};
 use crate::job::access::Access;
-use crate::{Failure, FailureCode, redact};
+use crate::{Failure, FailureCode, display, redact};
 
 /// What is taken over from the person's own `config.toml`.
 const TAKEN: &[&str] = &["default_model", "providers", "models", "thinking"];
@@ -126,6 +126,35 @@ fn blocker() -> Table {
     ])
 }
 
+/// The most settings that a sentence names, and how much of each name, in characters.
+const NAMED: usize = 10;
+const NAME_MAX: usize = 80;
+
+/// What `kimi doctor config` says is wrong with a configuration, by the names of the settings alone: what they hold is
+/// nobody's to see. `None` where it says something else.
+pub(super) fn ignored(output: &str) -> Option<Failure> {
+    let (_, issues) = output.split_once("Validation issues:")?;
+    let mut names: Vec<String> = Vec::new();
+    for line in issues.lines().map(str::trim) {
+        let Some((name, _)) = line.split_once(": ") else { continue };
+        let name = display::headline(name, NAME_MAX);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    let named = if names.is_empty() { "some that it does not name".to_owned() } else { names.join(", ") };
+    Some(Failure::new(
+        FailureCode::InvalidConfig,
+        format!("kimi does not understand these settings, and goes on without their sections: {named}"),
+        "correct them in kimi's own config.toml (`kimi doctor config` says how), or in [harnesses.kimi.config]",
+    ))
+}
+
 fn read(own: &str) -> Result<Table, Failure> {
     own.parse().map_err(|error: toml::de::Error| {
         // The text around a mistake may be a key.
@@ -140,4 +169,24 @@ fn read(own: &str) -> Result<Table, Failure> {
 /// Whether `wanted`, the person's settings, are ones that a job of this access may have.
 pub(super) fn check(wanted: &Table, access: Access) -> Result<(), Failure> {
     BOUNDS.over(base(), wanted, access).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_kimi_does_not_understand_are_named_and_not_quoted() {
+        // As kimi 2.1 printed it.
+        let told = "Kimi doctor found 1 issue.\n\nERROR config.toml  /j/home/kimi/config.toml\n  Invalid configuration in \
+                    /j/home/kimi/config.toml.\n  Validation issues:\n    tools.enabled: Invalid input: expected array, \
+                    received string\n    hooks[0]: Unrecognized key: \"bogus\"\n    hooks[0]: Invalid";
+        let failure = ignored(told).unwrap();
+        assert!(failure.message.ends_with("sections: tools.enabled, hooks[0]"), "{failure:?}");
+        let many: String = (0..1000).map(|n| format!("\n    {n}{}: sk-secret", "x\u{1b}".repeat(500))).collect();
+        let failure = ignored(&format!("Validation issues:{many}")).unwrap();
+        assert!(failure.message.len() < 2000 && failure.message.ends_with(", 990 more"), "{failure:?}");
+        assert!(!failure.message.contains("sk-secret") && !failure.message.contains('\u{1b}'), "{failure:?}");
+        assert_eq!(ignored("error: unknown command 'doctor'"), None);
+    }
 }

@@ -1,5 +1,5 @@
 //! What a person has of a harness's own: whether somebody is logged in, whether jobs could refresh that login, whether
-//! the settings make a job, and which sessions there are. Nothing here asks a provider, or starts the harness.
+//! the settings make a job, and which sessions there are. Nothing here asks a provider, or starts a session.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use pactify_core::{AbsPath, Failure, JobId};
 
 use super::super::Jobs;
 use crate::env::Env;
-use crate::harness::{self, Found, person_state};
+use crate::harness::{self, Found, PassingHome, person_state};
 use crate::host;
 
 /// How many files of sessions are compared.
@@ -56,7 +56,8 @@ pub(super) fn sessions(env: &Env, harness: &dyn Harness) -> Option<BTreeMap<Path
 }
 
 impl Jobs {
-    /// Whether the settings make a job in each access mode; nothing is written or started for it.
+    /// Whether the settings make a job in each access mode, and, where the person uses the harness and it can say so, whether
+    /// it understands them all.
     pub(super) fn check_settings(
         &self,
         harness: &dyn Harness,
@@ -65,7 +66,7 @@ impl Jobs {
         view: &HarnessView,
         usage: Usage,
     ) -> Option<Finding> {
-        let planned = self.plan_each_mode(harness, settings, around, view);
+        let planned = self.plan_each_mode(harness, settings, around, view, usage);
         Some(doctor::settings(harness.name().as_str(), planned, usage))
     }
 
@@ -75,10 +76,12 @@ impl Jobs {
         settings: &HarnessSettings,
         around: Option<&RepositoryRecord>,
         view: &HarnessView,
-    ) -> Result<(), Failure> {
+        usage: Usage,
+    ) -> Result<Option<Failure>, Failure> {
         let internal = |error: String| Failure::internal(error);
         let Found { program, env, .. } = harness::find(self.env(), harness, settings, around)?;
-        let places = places(&env, harness, self.store().home());
+        let passing = PassingHome::make(&env)?;
+        let places = places(&env, harness, &passing.path);
         let person_files = host::person_files(&env, harness, false)?;
         // Whatever a job is called and told makes no difference to a plan.
         let job: JobId = "20000101-000000-aaaaaa".parse().map_err(|_| internal("no id".to_owned()))?;
@@ -98,14 +101,20 @@ impl Jobs {
             nonce: "0",
             version: view.version.as_deref(),
         };
+        let mut first = None;
         for access in &view.access {
             let tree = places.tree.clone();
-            match access {
-                Access::Write => drop(harness.plan_write(&request, WriteGrant { tree, network: true })?),
-                Access::ReadOnly => drop(harness.plan_read_only(&request, ReadGrant { tree })?),
-            }
+            let launch = match access {
+                Access::Write => harness.plan_write(&request, WriteGrant { tree, network: true })?.into_launch(),
+                Access::ReadOnly => harness.plan_read_only(&request, ReadGrant { tree })?.into_launch(),
+            };
+            first.get_or_insert(launch);
         }
-        Ok(())
+        let Some(launch) = first.filter(|_| usage == Usage::Used) else { return Ok(None) };
+        for name in ["tree", "home", "tmp"] {
+            passing.folder(name)?;
+        }
+        host::advice(&env, harness, &request, launch)
     }
 }
 
