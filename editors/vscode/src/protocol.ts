@@ -1198,7 +1198,9 @@ export interface WaitingView {
   requestId: string;
   /** One line for people. */
   title: string;
-  /** All of it, where that is more than the title, as lines to be shown: a command, a diff, or a tool's arguments. */
+  /**
+   * All of it, where that is more than the title, as lines to be shown: a command, a diff, or a tool's arguments.
+   */
   detail?: string;
   /** When it was asked. */
   since: string;

@@ -92,8 +92,8 @@ pub struct RawLimits {
     pub max_tokens: Option<u64>,
     /// US dollars that a job may cost over all its attempts, where its harness says: no limit when absent.
     pub max_cost: Option<f64>,
-    /// Free bytes that must remain on the disk of `PACTIFY_HOME` for a turn to begin, and while its agent works: 1 GiB when
-    /// absent.
+    /// Free bytes that must remain on the disk of `PACTIFY_HOME` for a turn to begin, and while its agent works: 1 GiB
+    /// when absent.
     pub free_bytes: Option<u64>,
 }
 

@@ -30,7 +30,8 @@ pub fn headline(text: &str, max: usize) -> String {
     shown
 }
 
-/// `text` on one line of at most `max` characters, each run of blanks as one of them: nothing is pushed out of it by padding.
+/// `text` on one line of at most `max` characters, each run of blanks as one of them: nothing is pushed out of it by
+/// padding.
 pub fn one_line(text: &str, max: usize) -> String {
     let mut line = String::new();
     for word in text.split(is_blank).filter(|word| !word.is_empty()) {

@@ -1,7 +1,7 @@
 //! What a look at the machine means: findings, each with a stable name, how bad it is, and what to do.
 //!
-//! Looking is the engine's work. Only what keeps a person's jobs from running is an error: a harness that nobody uses and
-//! that is not there is none.
+//! Looking is the engine's work. Only what keeps a person's jobs from running is an error: a harness that nobody uses
+//! and that is not there is none.
 
 mod address;
 

@@ -160,8 +160,8 @@ pub trait Harness: Send + Sync {
         Vec::new()
     }
 
-    /// What a program of this version reads from a repository as instructions, and cannot be kept from reading: a job names
-    /// what is there.
+    /// What a program of this version reads from a repository as instructions, and cannot be kept from reading: a job
+    /// names what is there.
     fn repository_instructions(&self, _version: Option<&str>) -> Instructions {
         self.about().instructions
     }

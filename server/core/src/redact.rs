@@ -1,10 +1,10 @@
 //! Secrets taken out of text before it is recorded: a harness prints what it sees.
 //!
-//! A [`Redactor`] knows the values that a job's harness was given, and shapes: tokens of known services, keys, credentials
-//! in URLs, headers and assignments. It is made for whole lines, *before* they are cut to a length (half a secret has
-//! no shape) and before a driver reads them: a line of JSON stays JSON. What it cannot do: recognise a secret that
-//! was never let through and looks like nothing, one that is spread over several lines, or one that was encoded. Of lines
-//! that are pieces of a longer text only an [`outline`] is kept where lines are kept.
+//! A [`Redactor`] knows the values that a job's harness was given, and shapes: tokens of known services, keys,
+//! credentials in URLs, headers and assignments. It is made for whole lines, *before* they are cut to a length (half a
+//! secret has no shape) and before a driver reads them: a line of JSON stays JSON. What it cannot do: recognise a
+//! secret that was never let through and looks like nothing, one that is spread over several lines, or one that was
+//! encoded. Of lines that are pieces of a longer text only an [`outline`] is kept where lines are kept.
 
 mod outline;
 mod shape;

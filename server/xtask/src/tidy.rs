@@ -16,6 +16,7 @@ mod production;
 mod size;
 mod strays;
 mod top_level;
+mod width;
 
 use std::fmt;
 use std::fs;
@@ -48,7 +49,7 @@ pub(crate) struct Problem {
 /// A rule: its name, and what finds the places that break it.
 type Check = (&'static str, fn(&Tree) -> Vec<Problem>);
 
-const CHECKS: [Check; 12] = [
+const CHECKS: [Check; 13] = [
     ("layering", layering::check),
     ("size", size::check),
     ("modules", modules::check),
@@ -61,6 +62,7 @@ const CHECKS: [Check; 12] = [
     ("machine", machine::check),
     ("top level", top_level::check),
     ("changelog", changelog::check),
+    ("width", width::check),
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

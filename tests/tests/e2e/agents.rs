@@ -2,8 +2,8 @@
 //!
 //! Here: a person's machine with one of them, on which they go through the suite of every harness
 //! ([`crate::conformance`]). [`privacy`]: keys, and whom a job talks to. [`logins`]: where they
-//! are and stay. [`asking`]: jobs that ask the person. [`toolchains`]: what commands find of the person's. [`locks`]: what
-//! keeps kimi from writing, one lock at a time.
+//! are and stay. [`asking`]: jobs that ask the person. [`toolchains`]: what commands find of the person's. [`locks`]:
+//! what keeps kimi from writing, one lock at a time.
 
 mod asking;
 mod locks;

@@ -13,8 +13,8 @@ pub struct About {
     pub install_hint: &'static str,
     /// How it is asked for its version; empty where it must not be asked.
     pub version_args: &'static [&'static str],
-    /// The versions that it was made for, each one or the start of some (`0.171`); none where that is not known. A person
-    /// is told of any other one ([`super::version::untested`]).
+    /// The versions that it was made for, each one or the start of some (`0.171`); none where that is not known. A
+    /// person is told of any other one ([`super::version::untested`]).
     pub tested_versions: &'static [&'static str],
     /// Variables that are set for it whenever it is asked anything.
     pub probe_environment: &'static [(&'static str, &'static str)],
@@ -22,8 +22,8 @@ pub struct About {
     pub probe_variables: &'static [&'static str],
     /// Whether the operating system confines what its commands do.
     pub has_sandbox: bool,
-    /// Whether its write jobs can ask the person for permissions ([`crate::permission::Policy::Ask`]). One that cannot is
-    /// never started as if it could.
+    /// Whether its write jobs can ask the person for permissions ([`crate::permission::Policy::Ask`]). One that cannot
+    /// is never started as if it could.
     pub can_ask: bool,
     /// What such a job does without asking all the same, as a sentence: a person who wants to be asked is told.
     pub never_asks: Option<&'static str>,
@@ -39,19 +39,19 @@ pub struct About {
     pub private_files: &'static [&'static str],
     /// What it reads from a repository as instructions, and cannot be kept from reading: a job names what is there.
     pub instructions: Instructions,
-    /// Asks for a login beforehand: arguments of a command that answers with exit code 0 when one is there. (That a run was
-    /// refused for want of a login is for its [`super::Driver`] to say.)
+    /// Asks for a login beforehand: arguments of a command that answers with exit code 0 when one is there. (That a run
+    /// was refused for want of a login is for its [`super::Driver`] to say.)
     pub login_probe: Option<&'static [&'static str]>,
-    /// The command by which a person logs in with it, so that jobs can be led to the login; nothing where it has none of its
-    /// own.
+    /// The command by which a person logs in with it, so that jobs can be led to the login; nothing where it has none
+    /// of its own.
     pub login_command: Option<&'static str>,
     /// Where its logins are that jobs are led to, below where the person keeps its state.
     pub login_places: &'static [LoginPlace],
-    /// What it adds to where the person keeps its state when a session is kept there: below that place. A job's sessions
-    /// must not be among them. Empty where a job's sessions are the person's own.
+    /// What it adds to where the person keeps its state when a session is kept there: below that place. A job's
+    /// sessions must not be among them. Empty where a job's sessions are the person's own.
     pub session_places: &'static [&'static str],
-    /// Files that it makes directly in a repository's git directory, by name. They steer nothing, so that a guard over a
-    /// checkout takes no notice of them.
+    /// Files that it makes directly in a repository's git directory, by name. They steer nothing, so that a guard over
+    /// a checkout takes no notice of them.
     pub git_files: &'static [&'static str],
     /// Whether it searches with ripgrep ([`super::ripgrep`]).
     pub needs_ripgrep: bool,

@@ -132,7 +132,8 @@ pub enum Finding {
     Usage(Usage),
 }
 
-/// How an agent words that it did not let a call happen: what came of the call begins with the one and has the other in it.
+/// How an agent words that it did not let a call happen: what came of the call begins with the one and has the other in
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal(pub &'static str, pub &'static str);
 

@@ -32,8 +32,8 @@ const INSTRUCTIONS: &str = "AGENTS.md";
 const HOME_VARIABLE: &str = "CODEX_HOME";
 const HOME_FOLDER: &str = ".codex";
 
-/// Into the file that jobs are led to, wherever the person's configuration has codex keep its login: a keyring's entry is of
-/// one home, and a job's is another.
+/// Into the file that jobs are led to, wherever the person's configuration has codex keep its login: a keyring's entry
+/// is of one home, and a job's is another.
 const LOGIN: &str = "codex login -c cli_auth_credentials_store=file";
 
 /// The codex CLI.

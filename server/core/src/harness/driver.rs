@@ -26,8 +26,8 @@ pub trait Driver: Send {
     /// A line of standard output.
     fn on_line(&mut self, line: &str) -> Vec<Step>;
 
-    /// Whether texts in this line of standard output may be pieces of longer ones, or may grow with the next lines: then
-    /// only its outline is kept ([`crate::redact::outline`]), as half a secret is one that nothing finds.
+    /// Whether texts in this line of standard output may be pieces of longer ones, or may grow with the next lines:
+    /// then only its outline is kept ([`crate::redact::outline`]), as half a secret is one that nothing finds.
     fn is_in_pieces(&self, _line: &str) -> bool {
         true
     }
@@ -67,8 +67,8 @@ pub trait Driver: Send {
     /// A line of an [`Evidence`] that is read by lines, without its line feed; `None` for one that is too long.
     fn on_evidence_line(&mut self, _evidence: &Evidence, _line: Option<&[u8]>) {}
 
-    /// What an [`Evidence`] holds; `None` when there is no such file, or it is longer than its limit. Of one that is read by
-    /// lines all were told before, and it holds nothing more.
+    /// What an [`Evidence`] holds; `None` when there is no such file, or it is longer than its limit. Of one that is
+    /// read by lines all were told before, and it holds nothing more.
     fn on_evidence(&mut self, _evidence: &Evidence, _contents: Option<&[u8]>) -> Vec<Step> {
         Vec::new()
     }

@@ -181,7 +181,8 @@ pub(crate) fn of_sentence(speaker: Speaker<'_>, said: &str) -> Failure {
     }
 }
 
-/// What happened, for a reason that it gave in words of which this row is `known`; `said` is a neutral line, or nothing.
+/// What happened, for a reason that it gave in words of which this row is `known`; `said` is a neutral line, or
+/// nothing.
 pub(crate) fn with_reason(speaker: Speaker<'_>, known: Option<&Rule>, what: &str, said: &str) -> Failure {
     let (code, next) = match known.map(|rule| rule.meaning(speaker)) {
         Some(Meaning { code, next, .. }) => (code, next),

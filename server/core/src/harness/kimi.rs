@@ -1,7 +1,7 @@
 //! The kimi CLI (kimi-code), driven over ACP (facts: kimi-code 2.1.0 on Linux).
 //!
-//! This file plans. [`config`] renders the job's configuration, [`records`] reads what kimi writes down about a turn, and
-//! [`dialect`] knows what its words over the protocol are worth: a failed turn ends as `end_turn`, like any other.
+//! This file plans. [`config`] renders the job's configuration, [`records`] reads what kimi writes down about a turn,
+//! and [`dialect`] knows what its words over the protocol are worth: a failed turn ends as `end_turn`, like any other.
 
 mod config;
 mod dialect;
@@ -60,8 +60,8 @@ const ABOUT: About = About {
         ".agents/skills",
     ]),
     login_command: Some("kimi login"),
-    // The directory of logins, never a file of it: kimi would replace the link by a file of its own. And that of the locks,
-    // or two jobs would refresh at once and spend one refresh token twice.
+    // The directory of logins, never a file of it: kimi would replace the link by a file of its own. And that of the
+    // locks, or two jobs would refresh at once and spend one refresh token twice.
     login_places: &[
         LoginPlace { path: "credentials", kind: LinkKind::Directory },
         LoginPlace { path: "oauth", kind: LinkKind::Shared },

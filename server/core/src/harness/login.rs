@@ -118,8 +118,8 @@ pub enum VendorKeys {
     Every,
 }
 
-/// The keys of vendors, as the harnesses that serve many of them read them. (opencode 1.18, of its own list: those of vendors
-/// who have models alone, and those by which models can be had and nothing else.)
+/// The keys of vendors, as the harnesses that serve many of them read them. (opencode 1.18, of its own list: those of
+/// vendors who have models alone, and those by which models can be had and nothing else.)
 const EVERY_VENDOR: &[&str] = &[
     "AI_GATEWAY_API_KEY",
     "ANTHROPIC_API_KEY",

@@ -1,8 +1,9 @@
 //! An agent that does the same over and over, without anything new (measured: opencode asks its provider again for ever
 //! when an answer breaks off).
 //!
-//! Only what is told with its result can be seen to repeat: the same command with another output is one that waits. Drivers
-//! of streams that tell neither leave it to the deadlines (`docs/decisions/`, "Who is seen to go round in circles").
+//! Only what is told with its result can be seen to repeat: the same command with another output is one that waits.
+//! Drivers of streams that tell neither leave it to the deadlines (`docs/decisions/`, "Who is seen to go round in
+//! circles").
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

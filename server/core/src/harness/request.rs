@@ -67,8 +67,8 @@ pub struct Places {
     /// Where the person keeps this harness's own state, to link logins from ([`About::home_variable`],
     /// [`About::home_folder`]).
     pub person_state: Option<AbsPath>,
-    /// Where pactify keeps a login of its own for this harness ([`super::Harness::kept_login`]), below `PACTIFY_HOME`; it
-    /// need not exist.
+    /// Where pactify keeps a login of its own for this harness ([`super::Harness::kept_login`]), below `PACTIFY_HOME`;
+    /// it need not exist.
     pub kept: AbsPath,
 }
 

@@ -149,7 +149,8 @@ pub enum Known {
         request: String,
         /// One line for people.
         title: String,
-        /// All of it, as far as it is known and was kept: a command, a diff, arguments. Nothing where the title says it.
+        /// All of it, as far as it is known and was kept: a command, a diff, arguments. Nothing where the title says
+        /// it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
         /// The answers that the harness takes, in its order.

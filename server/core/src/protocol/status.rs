@@ -222,7 +222,8 @@ wire! {
         pub request_id: String,
         /// One line for people.
         pub title: String,
-        /// All of it, where that is more than the title, as lines to be shown: a command, a diff, or a tool's arguments.
+        /// All of it, where that is more than the title, as lines to be shown: a command, a diff, or a tool's
+        /// arguments.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub detail: Option<String>,
         /// When it was asked.

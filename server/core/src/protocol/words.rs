@@ -116,8 +116,8 @@ pub fn age(now: Timestamp, then: Timestamp) -> String {
     }
 }
 
-/// What a job asks for, for an editor that shows a question and no more. What is left out of it is said before the rest: VS
-/// Code, without a word, shows 1000 characters of a message.
+/// What a job asks for, for an editor that shows a question and no more. What is left out of it is said before the
+/// rest: VS Code, without a word, shows 1000 characters of a message.
 pub fn question(job: &JobSummary, waiting: &WaitingView, now: Timestamp) -> String {
     const DETAIL_MAX: usize = 600;
     let asks = |most| format!("{} asks ({}): {}", title(job), age(now, waiting.since), one_line(&waiting.title, most));
@@ -132,8 +132,8 @@ pub fn question(job: &JobSummary, waiting: &WaitingView, now: Timestamp) -> Stri
     format!("{}{left_out}\n\n{shown}", asks(120))
 }
 
-/// The answers to a permission request, as people are shown them: no two alike, and what each means comes first, because its
-/// name is the harness's to choose.
+/// The answers to a permission request, as people are shown them: no two alike, and what each means comes first,
+/// because its name is the harness's to choose.
 pub fn choices(waiting: &WaitingView) -> Vec<(String, &PermissionOption)> {
     let mut shown: Vec<(String, &PermissionOption)> = Vec::new();
     for option in &waiting.options {

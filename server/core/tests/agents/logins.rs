@@ -20,7 +20,8 @@ const LOCAL: &str = "[harnesses.opencode.config.provider.g]\noptions = { baseURL
 /// Only kimi knows whether it needs a key.
 const KIMIS: &str = "[harnesses.kimi.config.providers.x]\nbase_url = \"http://127.0.0.1:1\"\n";
 
-/// A harness, pactify's configuration, the harness's own, what its logins are worth, which variables are set; and what follows.
+/// A harness, pactify's configuration, the harness's own, what its logins are worth, which variables are set; and what
+/// follows.
 type Case<'a> = (&'a dyn Harness, &'a str, &'a str, &'a [LoginWorth], &'a [&'a str], Option<bool>);
 
 #[test]

@@ -2,9 +2,9 @@
 //!
 //! git compares, as for [`super::uncommitted`]: before the job, where the tree was made from a commit, for its notice
 //! already ([`super::prepare`]), and afterwards in a git directory made for the look, by the rules of before: what an
-//! agent without a sandbox left in the person's repository steers nothing. What differed before the job is told apart by
-//! the change time, which nobody without privileges can set, and a deletion by what was missing before. Nothing is read
-//! but by git, and no link is followed on the way.
+//! agent without a sandbox left in the person's repository steers nothing. What differed before the job is told apart
+//! by the change time, which nobody without privileges can set, and a deletion by what was missing before. Nothing is
+//! read but by git, and no link is followed on the way.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;

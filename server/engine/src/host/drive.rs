@@ -1,8 +1,8 @@
 //! Driving one harness process: pipes → lines → driver → journal, until it has ended.
 //!
 //! One loop over one `enum` of events ([`Event`]). It watches the deadlines and the room on the disk, passes on a
-//! person's cancel, and ends the process tree when one of them says so; it returns only when the first process has ended
-//! and its output was seen. What that came to is decided elsewhere ([`super::attempt`]).
+//! person's cancel, and ends the process tree when one of them says so; it returns only when the first process has
+//! ended and its output was seen. What that came to is decided elsewhere ([`super::attempt`]).
 
 use std::io;
 use std::process::ExitStatus;

@@ -52,7 +52,8 @@ pub(super) enum LaunchError {
     },
 }
 
-/// Writes files and links, then runs the checks; the failed ones that need not pass. Blocks, for as long as each check may take.
+/// Writes files and links, then runs the checks; the failed ones that need not pass. Blocks, for as long as each check
+/// may take.
 pub(super) fn prepare(
     launch: &Launch,
     roots: &[&AbsPath],

@@ -29,8 +29,8 @@ pub(crate) fn lacks_login(env: &Env, harness: &dyn Harness, settings: &HarnessSe
     lacks == Some(true)
 }
 
-/// The failure of a turn that came to nothing, with the want of a login if there is none. Where that does not show, nothing
-/// is said of it.
+/// The failure of a turn that came to nothing, with the want of a login if there is none. Where that does not show,
+/// nothing is said of it.
 pub(super) fn explained(host: &Host, failure: Failure) -> Failure {
     let spec = host.spec();
     let attempt = host.state().attempt.as_ref();

@@ -209,8 +209,8 @@ pub(super) async fn start(host: &mut Host, turn: &Turn, workplace: &Workplace) -
     Ok(Some(recorded(host, running, version).await?))
 }
 
-/// Carries out everything of the plan but the launch itself; returns the environment to launch in, and the failed checks
-/// that keep nothing from being launched.
+/// Carries out everything of the plan but the launch itself; returns the environment to launch in, and the failed
+/// checks that keep nothing from being launched.
 async fn made_ready(
     host: &mut Host,
     launch: &Launch,
@@ -226,7 +226,8 @@ async fn made_ready(
     .await
 }
 
-/// What a person should know of the harness, of what it lacks, of their own configuration, and of what the tree brings for it.
+/// What a person should know of the harness, of what it lacks, of their own configuration, and of what the tree brings
+/// for it.
 fn tell(host: &mut Host, harness: &dyn Harness, request: &Request<'_>) -> Result<(), Stop> {
     let unknown = untested(harness, request.version).map(|text| ("harnessUntested", text));
     let own = own_configuration(harness, request, host.spec().access)?.map(|text| ("userConfig", text));

@@ -158,8 +158,8 @@ pub(crate) fn on_a_small_disk(name: &str, options: &str) {
     assert!(done.status.success(), "{}", said.concat());
 }
 
-/// Runs the test `name` again, as a child that knows its home, with `mounts` made that nobody else sees: a shell command
-/// line in which `$HERE` is that home. Where there are no such namespaces it says that it is skipped.
+/// Runs the test `name` again, as a child that knows its home, with `mounts` made that nobody else sees: a shell
+/// command line in which `$HERE` is that home. Where there are no such namespaces it says that it is skipped.
 pub(crate) fn among_mounts(name: &str, home: &Path, mounts: &str) {
     let user = if rustix::process::geteuid().is_root() { "" } else { "--user --map-root-user" };
     let script = format!(

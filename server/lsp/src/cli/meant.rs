@@ -1,6 +1,7 @@
 //! What a person may have meant by a path that a result does not have.
 //!
-//! A result may have very many paths, and very deep ones. Of so many, some are not compared: a refusal waits for nobody.
+//! A result may have very many paths, and very deep ones. Of so many, some are not compared: a refusal waits for
+//! nobody.
 
 use std::collections::BTreeSet;
 
@@ -34,8 +35,8 @@ pub(super) fn unknown(job: &JobId, typed: &[PathName], files: &[FileChange]) -> 
     Failure::new(FailureCode::InvalidParams, message, next)
 }
 
-/// The paths, and the directories of paths, that `typed` may stand for, likeliest first: it may be named from a directory
-/// below the top, or be misspelt. `left` is how many letters may still be compared.
+/// The paths, and the directories of paths, that `typed` may stand for, likeliest first: it may be named from a
+/// directory below the top, or be misspelt. `left` is how many letters may still be compared.
 fn meant<'p>(typed: &str, known: &[&'p str], left: &mut usize) -> Vec<&'p str> {
     let (tail, typed) = (format!("/{typed}"), typed.to_lowercase());
     let directories = known.iter().flat_map(|path| directories(path));

@@ -1,5 +1,6 @@
-//! What keeps a read-only job of kimi from writing, one lock at a time: the list of tools is taken away behind pactify's
-//! back, so that the real kimi offers all of them. Its hook has to refuse them, and its own record to give it away.
+//! What keeps a read-only job of kimi from writing, one lock at a time: the list of tools is taken away behind
+//! pactify's back, so that the real kimi offers all of them. Its hook has to refuse them, and its own record to give it
+//! away.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! What a person who is asked has to see: the whole command, the diff of an edit, or the arguments of another tool.
 //!
 //! A request says little of that: kimi's has the first 50 characters of a command, and opencode's title of an edit is a
-//! path. So what the call told before counts as well. What does not fit is counted, and nothing is pushed out of sight by
-//! blanks ([`display::without_padding`]).
+//! path. So what the call told before counts as well. What does not fit is counted, and nothing is pushed out of sight
+//! by blanks ([`display::without_padding`]).
 
 use std::fmt::Write as _;
 

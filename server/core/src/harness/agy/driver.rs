@@ -307,7 +307,8 @@ impl Driver for StreamDriver {
     }
 }
 
-/// It is not known whether it names a model as it is asked for, or as people read it: `gemini-3-pro` and `Gemini 3 Pro`.
+/// It is not known whether it names a model as it is asked for, or as people read it: `gemini-3-pro` and `Gemini 3
+/// Pro`.
 fn is_same_model(asked: &str, actual: &str) -> bool {
     let plain =
         |name: &str| name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();

@@ -116,7 +116,8 @@ fn reading() -> Table {
     Table::from_iter([("enabled".to_owned(), Value::Array(names))])
 }
 
-/// The second lock: it blocks in every mode, though not when it crashes. A tool that nobody has heard of is none that reads.
+/// The second lock: it blocks in every mode, though not when it crashes. A tool that nobody has heard of is none that
+/// reads.
 fn blocker() -> Table {
     Table::from_iter([
         ("event".to_owned(), "PreToolUse".into()),

@@ -18,8 +18,8 @@ const SPEAKER: Speaker<'_> = Speaker {
     log_in: "run `kimi login` in a terminal, or see to the provider's key in kimi's own config.toml; then retry the job",
 };
 
-/// Measured: files that look like secrets and links out of the workspace, tools that are switched off, plan mode, a hook
-/// that gives no reason.
+/// Measured: files that look like secrets and links out of the workspace, tools that are switched off, plan mode, a
+/// hook that gives no reason.
 const REFUSALS: &[Refusal] = &[
     Refusal("\"", "Access is blocked"),
     Refusal("Tool \"", "is disabled by the active tool policy"),

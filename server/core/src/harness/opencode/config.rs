@@ -46,8 +46,8 @@ const BOUNDS: Bounds = Bounds {
     instead: "write \"{env:NAME}\", and set the variable",
 };
 
-/// Variables with which a cloud is logged in to that has more than models: let through where the job's provider is that cloud.
-/// (opencode 1.18, by the names of its providers.)
+/// Variables with which a cloud is logged in to that has more than models: let through where the job's provider is that
+/// cloud. (opencode 1.18, by the names of its providers.)
 const CLOUDS: &[(&str, &[&str])] = &[
     ("amazon-bedrock", &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]),
     ("cloudflare-ai-gateway", &["CF_AIG_TOKEN", "CLOUDFLARE_API_TOKEN"]),
@@ -139,8 +139,9 @@ fn common(request: &Request<'_>, access: Access) -> Result<Value, Failure> {
     Ok(config)
 }
 
-/// Whether somebody is logged in: by opencode's own login, or by a key in a variable. A provider that names no variable,
-/// and opencode's own free models, may need none; and what a variable is to it that the person lets through nobody knows.
+/// Whether somebody is logged in: by opencode's own login, or by a key in a variable. A provider that names no
+/// variable, and opencode's own free models, may need none; and what a variable is to it that the person lets through
+/// nobody knows.
 pub(super) fn is_logged_in(seen: &SeenLogins<'_>, keys: VendorKeys) -> Option<bool> {
     let own = serde_json::to_value(&seen.settings.config).unwrap_or_default();
     let mut variables = Vec::new();

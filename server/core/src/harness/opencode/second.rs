@@ -2,10 +2,11 @@
 //!
 //! Known: `opencode acp` is still there, and so is the form of the configuration file, permissions apart, which are an
 //! ordered list of which the last match wins and no match means a question. Its login is a row of its database, which
-//! cannot be linked: pactify keeps a data directory for it, with a login that the person makes there ([`KEPT`]), and jobs
-//! share that. Not known, and therefore refused, each with its reason: what shows which tools a session has (read-only
-//! jobs), whether the questions of sub-agents arrive (`permissions: ask`), where the person's own sessions and settings
-//! are (`withUserConfig`). Its log is not known either, so nothing but the limits of every job breaks a loop.
+//! cannot be linked: pactify keeps a data directory for it, with a login that the person makes there ([`KEPT`]), and
+//! jobs share that. Not known, and therefore refused, each with its reason: what shows which tools a session has
+//! (read-only jobs), whether the questions of sub-agents arrive (`permissions: ask`), where the person's own sessions
+//! and settings are (`withUserConfig`). Its log is not known either, so nothing but the limits of every job breaks a
+//! loop.
 
 use serde_json::{Value, json};
 
@@ -36,7 +37,8 @@ const SPEAKER: Speaker<'_> = Speaker {
     log_in: "run `pactify sub login opencode` in a terminal, or set the provider's key; then retry the job",
 };
 
-/// Everything that it is known to ask for, and what a job answers. Each by its name, as nothing says that `*` names all.
+/// Everything that it is known to ask for, and what a job answers. Each by its name, as nothing says that `*` names
+/// all.
 const PERMISSIONS: &[(&str, &str)] = &[
     ("*", "allow"),
     ("read", "allow"),

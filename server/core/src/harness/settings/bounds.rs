@@ -1,8 +1,8 @@
 //! What the settings of `[harnesses.<name>.config]` may not say, and how they are put over what a job has anyway.
 //!
-//! They are in the harness's own terms, and merged key by key. A [`Lock`] names a key by which they could undo what pactify
-//! promises about a job: setting it is refused by name, never ignored. So is a secret, as settings are copied into every
-//! job's record. Which keys those are each harness says for itself, in its [`Bounds`].
+//! They are in the harness's own terms, and merged key by key. A [`Lock`] names a key by which they could undo what
+//! pactify promises about a job: setting it is refused by name, never ignored. So is a secret, as settings are copied
+//! into every job's record. Which keys those are each harness says for itself, in its [`Bounds`].
 
 use serde_json::Map;
 use toml::{Table, Value};
@@ -52,9 +52,9 @@ pub(crate) const fn lock(path: &'static [&'static str], on: On, why: &'static st
 }
 
 impl Bounds {
-    /// `planned`, what a job of this access has anyway, with `wanted`, the person's settings, over it. Refused are what a
-    /// promise hangs on, unless `planned` says the same, what must not be in a job's record, and what [`Bounds::merge`]
-    /// refuses.
+    /// `planned`, what a job of this access has anyway, with `wanted`, the person's settings, over it. Refused are what
+    /// a promise hangs on, unless `planned` says the same, what must not be in a job's record, and what
+    /// [`Bounds::merge`] refuses.
     pub(crate) fn over<T: Tree>(&self, mut planned: T, wanted: &Table, access: Access) -> Result<T, Failure> {
         self.refuse_locked(wanted, Some(&planned), access, &mut Vec::new())?;
         let is_secret = |path: &[&str], text: &str| !(self.names_variable)(path, text) && leads_to_a_secret(path);

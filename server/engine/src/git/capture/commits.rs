@@ -4,8 +4,8 @@
 //! files, by our own reader: bounded, following nothing, entering no mount. What they name counts as the job's where it
 //! is neither in the person's repository nor in what the job started from. What the job fetched (tags, remote-tracking
 //! refs) is not looked at, nor what only a log of a ref still names, nor names that are not UTF-8. A linked tree has a
-//! `HEAD` of its own in the person's repository, where git is asked about it, and runs nothing that is configured there;
-//! its other refs are the repository's, and stay. Nothing of it stops a capture: what cannot be told is a note.
+//! `HEAD` of its own in the person's repository, where git is asked about it, and runs nothing that is configured
+//! there; its other refs are the repository's, and stay. Nothing of it stops a capture: what cannot be told is a note.
 
 use std::collections::{BTreeMap, HashSet};
 

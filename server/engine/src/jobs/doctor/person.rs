@@ -56,8 +56,8 @@ pub(super) fn sessions(env: &Env, harness: &dyn Harness) -> Option<BTreeMap<Path
 }
 
 impl Jobs {
-    /// Whether the settings make a job in each access mode, and, where the person uses the harness and it can say so, whether
-    /// it understands them all.
+    /// Whether the settings make a job in each access mode, and, where the person uses the harness and it can say so,
+    /// whether it understands them all.
     pub(super) fn check_settings(
         &self,
         harness: &dyn Harness,

@@ -1,9 +1,9 @@
 //! What the agent meant to do and its own program did not: the last edit that failed, and edits and commands that were
 //! refused. Whatever the agent says at the end, its work may then not be what it was meant to be.
 //!
-//! An edit that failed may have been made in another way: by another edit, or by a command. What was refused is made up for
-//! by another one of its kind alone. A command that ran and failed, such as a test, is for the agent to judge; what pactify
-//! or the person did not permit is for [`super::requests`].
+//! An edit that failed may have been made in another way: by another edit, or by a command. What was refused is made up
+//! for by another one of its kind alone. A command that ran and failed, such as a test, is for the agent to judge; what
+//! pactify or the person did not permit is for [`super::requests`].
 
 use super::super::super::notices::one_line;
 use super::super::Refusal;

@@ -8,8 +8,8 @@ use crate::display;
 
 /// The most of them that are kept apart; what is refused beyond stays undone.
 const MOST: usize = 100;
-/// How much of a path is kept, in bytes: more than any has that could be written later. Another one that only begins alike
-/// is not the same.
+/// How much of a path is kept, in bytes: more than any has that could be written later. Another one that only begins
+/// alike is not the same.
 const PATH_MAX: usize = 12 * 1024;
 /// How much of one is shown, in characters.
 const SHOWN: usize = 200;
