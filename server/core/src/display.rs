@@ -60,6 +60,8 @@ pub fn without_padding(text: &str) -> String {
         out.push_str(&rest[..start]);
         let _ = match (breaks > LINE_BREAKS, count > BLANKS) {
             (true, _) => write!(out, "\n[… {breaks} line breaks]\n"),
+            // What follows stays on a line of its own: it may be a command, and what is before it a comment.
+            (false, true) if breaks > 0 => write!(out, "\n[… {count} blanks]\n"),
             (false, true) => write!(out, " [… {count} blanks] "),
             (false, false) => out.write_str(run),
         };
@@ -121,8 +123,8 @@ fn escaped(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
 fn deceives(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180b}'..='\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}')
 }
 
 /// The script in the command line of a shell that runs one (`/bin/bash -lc 'ls'`), as harnesses record their commands;
@@ -200,6 +202,8 @@ mod tests {
         assert_eq!(one_line(&format!(" a\u{1b} {}", "é".repeat(500)), 12), "a\\u{1b} ééé…");
         assert_eq!(without_padding(&wide("\u{3000}")), "ls [… 500 blanks] ; rm x");
         assert_eq!(without_padding(&wide("\n ")), "ls\n[… 500 line breaks]\n; rm x");
+        let commented = format!("true #\n{}rm x", " ".repeat(70));
+        assert_eq!(without_padding(&commented), "true #\n[… 71 blanks]\nrm x");
         let plain = "if a:\n        b\n\n\nc\td\n";
         assert_eq!(without_padding(plain), plain);
     }

@@ -47,7 +47,9 @@ function M.lines(text) return vim.split((text:gsub('\n$', '')), '\n', { plain = 
 ---@return integer window
 function M.below(name, lines, filetype)
   local buffer = M.scratch(name, lines)
-  vim.cmd(('botright %dsplit'):format(math.max(math.min(#lines, math.floor(vim.o.lines / 2)), 3)))
+  local function rows(sum, line) return sum + math.max(math.ceil(vim.fn.strdisplaywidth(line) / vim.o.columns), 1) end
+  local high = vim.iter(lines):fold(0, rows)
+  vim.cmd(('botright %dsplit'):format(math.max(math.min(high, math.floor(vim.o.lines / 2)), 3)))
   local window = vim.api.nvim_get_current_win()
   vim.api.nvim_win_set_buf(window, buffer)
   vim.wo[window].wrap = true

@@ -200,11 +200,15 @@ impl Chooser {
     /// says which version is meant does not pass, nor does one that leads there.
     fn environment(&self, env: &Env, apart: &Apart) -> ChildEnv {
         let mut environment = EnvPolicy::version_manager(self.homes).filter(env.variables());
-        let leads_there = |value: &OsStr| {
-            std::env::split_paths(value)
-                .any(|path| AbsPath::new(path).is_ok_and(|path| apart.holds(real(&path).as_path())))
+        // Where one leads that is not written plainly (relative, `~`, `..`) is the manager's to say.
+        let leads_there = |name: &OsStr, value: &OsStr| {
+            let is_place = self.homes.iter().any(|home| name == *home);
+            std::env::split_paths(value).any(|path| match AbsPath::new(path) {
+                Ok(path) => apart.holds(real(&path).as_path()),
+                Err(_) => is_place,
+            })
         };
-        let leading = environment.variables().iter().filter(|(_, value)| leads_there(value));
+        let leading = environment.variables().iter().filter(|(name, value)| leads_there(name, value));
         let theirs: Vec<_> = leading.map(|(name, _)| name.clone()).collect();
         for name in theirs {
             environment.unset(name);

@@ -39,9 +39,10 @@ struct Part {
 }
 
 impl Part {
-    fn of(mut text: String, max: usize) -> Self {
+    fn of(text: String, max: usize) -> Self {
         let more = text.len() - head(&text, max).len();
-        text.truncate(text.len() - more);
+        // A text that is cut would keep the room of all of it.
+        let text = if more > 0 { head(&text, max).to_owned() } else { text };
         Self { text, more }
     }
 }
@@ -67,7 +68,7 @@ impl Deed {
     pub(super) fn detail(mut self, request: &Value, title: &str) -> Option<String> {
         let before = std::mem::take(&mut self.said);
         self.merge(request);
-        if self.arguments.text.is_empty() && before.text.starts_with('{') {
+        if self.arguments.text.is_empty() && before.text.trim_start().starts_with('{') {
             // kimi tells the arguments as a text that grows.
             match serde_json::from_str(&before.text) {
                 Ok(arguments) => self.take_arguments(&arguments),
@@ -93,6 +94,11 @@ impl Deed {
 
     fn take_arguments(&mut self, arguments: &Value) {
         let command = command(arguments);
+        // A request may say less than the call did.
+        let is_empty = arguments.as_object().is_some_and(serde_json::Map::is_empty);
+        if is_empty || (self.has_command && command.is_none()) {
+            return;
+        }
         self.has_command = command.is_some();
         let text = match (command, arguments) {
             (Some(command), Value::Object(members)) if members.len() == 1 => shown(&command),
@@ -198,6 +204,10 @@ mod tests {
                 Some("path: /o\ncontent:\n  a\n  path: /safe"),
             ),
             (vec![json!({"content": said("{\"command\": \"a")})], words.clone(), Some("{\"command\": \"a")),
+            (vec![json!({"content": said("\n {\"command\": \"a b\"}")})], words.clone(), Some("a b")),
+            // What a request says no more of counts as it was told.
+            (vec![json!({"rawInput": {"command": long}})], json!({"rawInput": {}}), Some(long.as_str())),
+            (vec![json!({"rawInput": {"command": long}})], json!({"rawInput": {"cwd": "/t"}}), Some(long.as_str())),
             // One of a sub-agent's: nothing of it was told before, and its title says all that it says.
             (vec![], words, None),
             (vec![json!({"rawInput": {"command": "ls"}})], json!({}), None),

@@ -186,11 +186,9 @@ impl StreamDriver {
         let was_open = self.open.remove(&index).is_some();
         let has_failed = text(step, "state") == "ERROR" || info.get("error").is_some_and(|error| !error.is_null());
         let parameters = info.get("parameters").map(Value::to_string).unwrap_or_default();
-        let result = match command {
-            // What a command printed is not told: the same one may be a look at something that goes on.
-            Some(_) if !has_failed => item.clone(),
-            _ => info.get("error").map(Value::to_string).unwrap_or_default(),
-        };
+        // What a step came to is not told: the same one may be a look at something that goes on.
+        let failure = || info.get("error").map(Value::to_string).unwrap_or_default();
+        let result = if has_failed { failure() } else { item.clone() };
         self.repeats.work(&format!("{tool}\0{parameters}"), &result);
         // A command may have done something before it failed.
         if !has_failed || command.is_some() {
@@ -312,7 +310,9 @@ impl Driver for StreamDriver {
 fn is_same_model(asked: &str, actual: &str) -> bool {
     let plain =
         |name: &str| name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
-    plain(asked) == plain(actual)
+    // People read how much it thinks, too: `Gemini 3 Pro (High)`.
+    let name = actual.split_once(" (").map_or(actual, |(name, _)| name);
+    [actual, name].into_iter().any(|actual| plain(asked) == plain(actual))
 }
 
 fn usage(found: &Value) -> Option<Step> {

@@ -203,6 +203,7 @@ fn neither_the_repository_nor_its_variables_say_which() {
         ("MISE_CODEX_VERSION", Path::new("2")),
         ("MISE_ENV", Path::new("theirs")),
         ("MISE_GLOBAL_CONFIG_FILE", machine.at("repo/mise.toml").as_path()),
+        ("MISE_CONFIG_DIR", Path::new(&format!("{}/../repo", machine.at("home")))),
         ("MISE_DATA_DIR", machine.at("data").as_path()),
         ("LD_LIBRARY_PATH", Path::new(&format!("/usr/lib:{}", machine.at("repo/lib")))),
         ("MY_TOKEN", Path::new("secret")),
