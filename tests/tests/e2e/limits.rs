@@ -116,7 +116,7 @@ fn no_turn_begins_where_too_little_room_would_remain() -> Result<()> {
 #[test]
 fn a_job_that_fills_the_disk_is_ended_with_its_work() -> Result<()> {
     let sandbox = scripted_sandbox()?;
-    limit(&sandbox, "free-bytes = 1", "free-bytes = 33554432")?;
+    limit(&sandbox, "free-bytes", 32 << 20)?;
     let repository = sandbox.filled("one")?;
     // A disk of its own, for this server and all that it starts.
     let mut command = sandbox.command("unshare");
