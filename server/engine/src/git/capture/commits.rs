@@ -6,7 +6,8 @@
 //! refs) is not looked at, nor what only a log of a ref still names, nor names that are not UTF-8. A linked tree has a
 //! `HEAD` of its own in the person's repository, where git is asked about it, and runs nothing that is configured
 //! there; its other refs are the repository's, and stay, but for what git keeps for one tree alone (`ORIG_HEAD`,
-//! `refs/bisect`, `refs/worktree`): that is not looked at. Nothing of it stops a capture: what cannot be told is a note.
+//! `refs/bisect`, `refs/worktree`): that is not looked at. Nothing of it stops a capture: what cannot be told is a
+//! note.
 
 use std::collections::{BTreeMap, HashSet};
 
