@@ -179,6 +179,8 @@ fn kimi_takes_its_hooks_and_instructions_and_keeps_its_session() -> Result<()> {
 fn opencode_s_session_is_in_the_person_s_list_and_its_permissions_are_the_job_s() -> Result<()> {
     let stage = Stage::playing(&json!([
         {"call": {"name": "write", "arguments": {"filePath": "../../../../outside.txt", "content": "x"}}},
+        // What was refused is made up for by one of its kind.
+        {"call": {"name": "write", "arguments": {"filePath": "inside.txt", "content": "x"}}},
         {"shell": "echo done > done.txt"},
         {"message": "Done."},
     ]))?;
@@ -202,7 +204,7 @@ fn opencode_s_session_is_in_the_person_s_list_and_its_permissions_are_the_job_s(
     let job = editor.delegate("Work.", &with_it(json!({"harness": "opencode"})))?;
     let status = finished(&mut editor, &job)?;
     let events = Value::from(editor.events(&job)?);
-    assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(1)), "{events:#}");
+    assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(2)), "{events:#}");
     assert!(!stage.sandbox.jobs().join("outside.txt").exists(), "its access is the job's");
     assert!(!stage.sandbox.pactify_home().join("outside.txt").exists());
     assert!(notices(&status).contains("agent.build.permission"), "{status:#}");

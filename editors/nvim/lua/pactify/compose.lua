@@ -109,7 +109,7 @@ local function left(root)
     local neovim = name:match('^' .. vim.fn.sha256(root) .. '%.(%d+)%.%d+$')
     if tonumber(neovim) == vim.uv.os_getpid() then return not vim.list_contains(mine, name) end
     -- What has its number now may be another program.
-    return neovim and not (vim.uv.fs_readlink(('/proc/%s/exe'):format(neovim)) or ''):find('nvim', 1, true)
+    return neovim and not vim.fn.resolve(('/proc/%s/exe'):format(neovim)):find('nvim', 1, true)
   end)
 end
 

@@ -126,7 +126,7 @@ fn by_a_smaller_model(write: &Value, say: &Value) -> Vec<Value> {
 }
 
 fn over_and_over(write: &Value, say: &Value) -> Vec<Value> {
-    [vec![write.clone()], vec![json!({"view": "README.md"}); 60], vec![say.clone()]].concat()
+    [vec![write.clone()], vec![json!({"run": "false"}); 60], vec![say.clone()]].concat()
 }
 
 fn step(act: &Act) -> Value {
