@@ -10,7 +10,7 @@ import { name } from "./words";
 
 export const SCHEME = "pactify";
 /** What a job asks for is read as a document, which nobody is asked to save; its query is the text. */
-export const ASK = { scheme: "pactify-asks", path: "/asks.diff" };
+export const ASK = { scheme: "pactify-asks", path: "/What Is Asked" };
 /** More files than this make VS Code's diff stand still; the others are opened one by one, from the jobs view. */
 export const MOST_AT_ONCE = 50;
 

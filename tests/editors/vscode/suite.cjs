@@ -293,11 +293,12 @@ function tests() {
     assert.match((await lines())[0], /^Needs You \| 1/);
     let shown;
     person.pick = (items) => {
-      shown = vscode.window.activeTextEditor?.document.getText();
+      const { document } = vscode.window.activeTextEditor;
+      shown = [document.getText(), vscode.workspace.getConfiguration("editor", document).get("wordWrap")];
       return items.find(({ label }) => label === "allow once");
     };
     await run("answer", await jobNamed("Ask me"));
-    assert.strictEqual(shown, command);
+    assert.deepStrictEqual(shown, [command, "on"], "no end of it is out of sight");
     await until("the end", 60, async () => (await jobNamed("Ask me")).job.state === "finished");
 
     person.words = script("Ask once more", { acp: { ask: { title: "And now?", then: [{ say: "Thanks again." }] } } });

@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 use pactify_core::{AbsPath, display};
 
@@ -202,12 +203,21 @@ impl Chooser {
         let mut environment = EnvPolicy::version_manager(self.homes).filter(env.variables());
         // Where one leads that is not written plainly (relative, `~`, `..`) is the manager's to say.
         let leads_there = |name: &OsStr, value: &OsStr| {
-            let is_place = self.homes.iter().any(|home| name == *home);
+            let is_place = self.homes.iter().any(|home| name == *home) || name.as_bytes().starts_with(b"XDG_");
             std::env::split_paths(value).any(|path| match AbsPath::new(path) {
                 Ok(path) => apart.holds(real(&path).as_path()),
                 Err(_) => is_place,
             })
         };
+        // A shell that a repository's `bin` was added to still finds what the manager needs.
+        let is_free = |path: &PathBuf| AbsPath::new(path).is_ok_and(|path| !apart.holds(real(&path).as_path()));
+        let searched = environment.variables().get(OsStr::new("PATH")).map(|path| {
+            let free: Vec<PathBuf> = std::env::split_paths(path).filter(is_free).collect();
+            std::env::join_paths(free).unwrap_or_default()
+        });
+        if let Some(searched) = searched {
+            environment.set("PATH", searched);
+        }
         let leading = environment.variables().iter().filter(|(name, value)| leads_there(name, value));
         let theirs: Vec<_> = leading.map(|(name, _)| name.clone()).collect();
         for name in theirs {

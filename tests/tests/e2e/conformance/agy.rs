@@ -102,7 +102,7 @@ impl Row for Agy {
             ),
             ("a change, in a read-only job", "readOnly", vec![json!({"runUnasked": "echo x > x"}), say.clone()]),
             ("`SUCCESS` by a smaller model than the one that was asked for", "write", by_a_smaller_model(&write, &say)),
-            ("the same step over and over", "write", over_and_over(&write, &say)),
+            ("a step that failed alike over and over", "write", over_and_over(&write, &say)),
         ] {
             let job = editor
                 .delegate(&agy::brief(&steps), &json!({"harness": "agy", "access": access, "model": "big-model"}))?;

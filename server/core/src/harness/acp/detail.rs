@@ -67,7 +67,10 @@ impl Deed {
     /// What `request` asks for, which comes after the pieces that were told; nothing where its title says it all.
     pub(super) fn detail(mut self, request: &Value, title: &str) -> Option<String> {
         let before = std::mem::take(&mut self.said);
+        let command = self.has_command.then(|| self.arguments.clone());
         self.merge(request);
+        // A request may be about a part of what was told (a folder that a command works in): both are shown.
+        let command = command.filter(|_| !self.has_command);
         if self.arguments.text.is_empty() && before.text.trim_start().starts_with('{') {
             // kimi tells the arguments as a text that grows.
             match serde_json::from_str(&before.text) {
@@ -76,12 +79,13 @@ impl Deed {
             }
         }
         let Self { arguments, has_command, diffs, said } = self;
-        let parts = match (arguments.text.is_empty(), diffs.text.is_empty()) {
+        let mut parts = match (arguments.text.is_empty(), diffs.text.is_empty()) {
             (true, true) => vec![Part { text: shown(&said.text), ..said }],
             (false, true) => vec![arguments],
             (false, false) if has_command => vec![arguments, diffs],
             (_, false) => vec![diffs],
         };
+        parts.splice(0..0, command);
         let more: usize = parts.iter().map(|part| part.more).sum();
         let texts: Vec<_> = parts.into_iter().map(|part| part.text).collect();
         let whole = Part::of(texts.join("\n\n"), DETAIL_MAX);
@@ -93,12 +97,10 @@ impl Deed {
     }
 
     fn take_arguments(&mut self, arguments: &Value) {
-        let command = command(arguments);
-        // A request may say less than the call did.
-        let is_empty = arguments.as_object().is_some_and(serde_json::Map::is_empty);
-        if is_empty || (self.has_command && command.is_none()) {
+        if arguments.as_object().is_some_and(serde_json::Map::is_empty) {
             return;
         }
+        let command = command(arguments);
         self.has_command = command.is_some();
         let text = match (command, arguments) {
             (Some(command), Value::Object(members)) if members.len() == 1 => shown(&command),
@@ -207,7 +209,11 @@ mod tests {
             (vec![json!({"content": said("\n {\"command\": \"a b\"}")})], words.clone(), Some("a b")),
             // What a request says no more of counts as it was told.
             (vec![json!({"rawInput": {"command": long}})], json!({"rawInput": {}}), Some(long.as_str())),
-            (vec![json!({"rawInput": {"command": long}})], json!({"rawInput": {"cwd": "/t"}}), Some(long.as_str())),
+            (
+                vec![json!({"rawInput": {"command": "a b"}})],
+                json!({"rawInput": {"folder": "/t"}}),
+                Some("a b\n\nfolder: /t"),
+            ),
             // One of a sub-agent's: nothing of it was told before, and its title says all that it says.
             (vec![], words, None),
             (vec![json!({"rawInput": {"command": "ls"}})], json!({}), None),

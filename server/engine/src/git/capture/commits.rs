@@ -48,6 +48,8 @@ type Refs = BTreeMap<String, ObjectId>;
 enum Untold {
     #[error(transparent)]
     Disk(#[from] DiskError),
+    #[error("its HEAD is no file")]
+    Head,
     #[error("its refs are kept in tables")]
     Tables,
     #[error("its packed-refs holds something else")]
@@ -109,9 +111,14 @@ impl Git {
         registered: Option<&str>,
     ) -> Result<Vec<String>, Untold> {
         let Some(name) = registered else { return Ok(Vec::new()) };
+        let place = registration(repository, name);
         // With it went what it held.
-        if registration(repository, name).as_path().symlink_metadata().is_err() {
+        if place.as_path().symlink_metadata().is_err() {
             return Ok(Vec::new());
+        }
+        // git would wait for a pipe.
+        if !place.join("HEAD").as_path().symlink_metadata().is_ok_and(|found| found.is_file()) {
+            return Err(Untold::Head);
         }
         let head = format!("worktrees/{name}/HEAD");
         // Of all linked trees, this very one would hold the commit.

@@ -199,11 +199,14 @@ fn neither_the_repository_nor_its_variables_say_which() {
     let there = Invocation::new(shim, machine.at("repo"), environment).run(&[], &limits).unwrap();
     assert_eq!(there.stdout.bytes, b"other\n");
 
+    let shims = machine.at("home/.local/share/mise/shims");
     for (name, value) in [
         ("MISE_CODEX_VERSION", Path::new("2")),
         ("MISE_ENV", Path::new("theirs")),
         ("MISE_GLOBAL_CONFIG_FILE", machine.at("repo/mise.toml").as_path()),
         ("MISE_CONFIG_DIR", Path::new(&format!("{}/../repo", machine.at("home")))),
+        ("XDG_CONFIG_HOME", Path::new("repo")),
+        ("PATH", Path::new(&format!("{}:{}:/usr/bin:/bin", shims, machine.at("repo/bin")))),
         ("MISE_DATA_DIR", machine.at("data").as_path()),
         ("LD_LIBRARY_PATH", Path::new(&format!("/usr/lib:{}", machine.at("repo/lib")))),
         ("MY_TOKEN", Path::new("secret")),
@@ -218,6 +221,7 @@ fn neither_the_repository_nor_its_variables_say_which() {
     let passed = ["HOME", "MISE_DATA_DIR", "MISE_OFFLINE", "PATH", "PWD", "OLDPWD", "SHLVL", "_"];
     assert!(names.iter().all(|name| passed.contains(name)) && names.contains(&"MISE_DATA_DIR"), "{told}");
     assert!(told.contains("MISE_OFFLINE=1\n"), "nobody else is asked");
+    assert!(told.contains(&format!("PATH={shims}:/usr/bin:/bin\n")), "what the repository added is left out: {told}");
     assert!(!told.contains("repo") && told.contains(&format!("PWD={}\n", machine.at("home"))), "{told}");
 }
 

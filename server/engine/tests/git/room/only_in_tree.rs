@@ -11,6 +11,7 @@ use pactify_core::retention::Fate;
 use pactify_core::{AttemptNo, Failure, FailureCode};
 use pactify_engine::journal::Journal;
 use pactify_engine::store::Store;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
 use super::{BASE, RESULT, apply, disposition, fates, id, jobs, prune};
@@ -196,9 +197,15 @@ fn commits_that_only_the_head_of_a_linked_tree_names_are_such_work() {
         let (folder, file) = object.split_at(2);
         fs::remove_file(fixture.repo.join(".git/objects").join(folder).join(file)).unwrap();
     };
+    let pipe: Work = |fixture, job| {
+        let head = agent(fixture, job, &["rev-parse", "--absolute-git-dir"]) + "/HEAD";
+        fs::remove_file(&head).unwrap();
+        mknodat(CWD, head, FileType::Fifo, Mode::RUSR, 0).unwrap();
+    };
     const ONLY: &str = "commits are only in the git directory of the job's tree: HEAD";
     for (name, work, told) in [
         ("a commit", commit, Some(ONLY)),
+        ("a pipe, for which git would wait", pipe, Some("could not be read: its HEAD is no file")),
         ("a branch", branch, None),
         ("below a tag", held, None),
         ("a commit that is gone", gone, Some("could not be read: git rev-list failed")),

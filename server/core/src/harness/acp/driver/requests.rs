@@ -201,6 +201,7 @@ impl Requests {
             }
             Answer::Grant(option) => {
                 self.granted = self.granted.saturating_add(1);
+                self.refused_calls.remove(turn::id(named));
                 (true, Some(option))
             }
             Answer::Refuse(option) => {
@@ -232,6 +233,8 @@ impl Requests {
         }
         if is_no {
             self.note_refused(&call);
+        } else {
+            self.refused_calls.remove(turn::id(&call));
         }
         let counter = if is_no { &mut self.refused } else { &mut self.granted };
         *counter = counter.saturating_add(1);
