@@ -1,10 +1,11 @@
 //! `cargo xtask test`: everything that has to hold before a change lands, in one command.
 //!
 //! [`plan`] says what is run, [`environment`] in which world, [`tally`] reads what the runners say about themselves,
-//! [`report`] is the table at the end. Every step has a time limit; one that fails doesn't keep the others from
+//! [`report`] is the table at the end, with the [`last_words`] of what failed. Every step has a time limit; one that fails doesn't keep the others from
 //! running.
 
 mod environment;
+mod last_words;
 mod plan;
 mod report;
 mod tally;
@@ -43,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let perform = |(at, step)| perform(step, &format!("[{at}/{count}]"), ALL.saturating_sub(begun.elapsed()));
     let lines: Vec<Line> = (1..).zip(steps).map(perform).collect();
     report::print(&lines, begun.elapsed());
-    let failed = lines.iter().filter(|line| line.has_failed).count();
+    let failed = lines.iter().filter(|line| line.failure.is_some()).count();
     anyhow::ensure!(failed == 0, "{failed} of {count} steps failed");
     Ok(())
 }
@@ -51,16 +52,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn perform(step: Step, at: &str, left: Duration) -> Line {
     say(&format!("\n{at} {}", step.name));
     let begun = Instant::now();
-    let (result, tally) = match step.work {
-        Work::Own(own) => (own(), Tally::default()),
+    let (result, said) = match step.work {
+        Work::Own(own) => (own(), String::new()),
         Work::Run(make) => match make().map(|command| run::aloud(command, step.limit.min(left))) {
-            Ok(Ok(said)) => (Ok(()), Tally::read(&said)),
-            Ok(Err(failed)) => (Err(failed.error.into()), Tally::read(&failed.said)),
-            Err(error) => (Err(error), Tally::default()),
+            Ok(Ok(said)) => (Ok(()), said),
+            Ok(Err(failed)) => (Err(failed.error.into()), failed.said),
+            Err(error) => (Err(error), String::new()),
         },
     };
-    if let Err(error) = &result {
-        say(&format!("{}: {error:#}", step.name));
-    }
-    Line { name: step.name, took: begun.elapsed(), has_failed: result.is_err(), tally }
+    let failure = result.err().map(|error| {
+        let why = format!("{}: {error:#}", step.name);
+        say(&why);
+        std::iter::once(why).chain(last_words::of(&said)).collect()
+    });
+    Line { name: step.name, took: begun.elapsed(), failure, tally: Tally::read(&said) }
 }

@@ -35,6 +35,9 @@ const ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-qui
   ["--disable-background-networking", "--disable-component-update", "--disable-sync"],
 );
 
+/** For what is seen at once by who didn't press in vain, in milliseconds. */
+const PATIENCE = 10_000;
+
 /** What the test was given. */
 export const given = (name) => process.env[name] ?? fail(`${name} is not set: this is run by the e2e tests`);
 
@@ -54,6 +57,13 @@ export async function step(name, seconds, run) {
     clearTimeout(timer);
   }
 }
+
+/** True if it comes to its end before its own time limit. */
+const inTime = (wait) =>
+  wait.then(
+    () => true,
+    (error) => error.name !== "TimeoutError" && fail(error.message),
+  );
 
 /** Starts VS Code, shows `workspace` (a folder, or a file that names several) to `use`, and ends everything that was started. */
 export async function withVsCode({ workspace, extensions, settings, machine, payload, use }) {
@@ -114,9 +124,19 @@ export async function withVsCode({ workspace, extensions, settings, machine, pay
 export function hands(page) {
   const row = (text) => page.locator(".sidebar .monaco-list-row", { hasText: text }).first();
   const pick = (text) => page.locator(".quick-input-list .monaco-list-row", { hasText: text }).first();
-  const fill = (text) => page.locator(".quick-input-widget:visible input.input").fill(text);
+  const fill = (text) => page.locator(".quick-input-widget:visible input.input").fill(text, { timeout: PATIENCE });
   /** What Enter takes: rows of before the text was filled in may still be there. */
   const first = (text) => page.locator(".quick-input-list .monaco-list-row.focused", { hasText: text });
+  /** Types into the palette, again if a window that still starts takes the focus away, and takes the row. */
+  const palette = async (key, text, wanted) => {
+    const isThere = async () => {
+      await page.keyboard.press(key);
+      await fill(text);
+      await first(wanted).waitFor({ timeout: PATIENCE });
+    };
+    while (!(await inTime(isThere()))) await page.keyboard.press("Escape");
+    await page.keyboard.press("Enter");
+  };
   return {
     row,
     pick,
@@ -124,24 +144,21 @@ export function hands(page) {
     button: (place, text) => place.locator(".monaco-button", { hasText: text }).first(),
     dialog: (text) => page.locator(".monaco-dialog-box", { hasText: text }),
     /** Runs one of our commands by the palette. */
-    command: async (name) => {
-      await page.keyboard.press("F1");
-      await fill(`>Pactify: ${name}`);
-      await first(`Pactify: ${name}`).waitFor();
-      await page.keyboard.press("Enter");
-    },
+    command: (name) => palette("F1", `>Pactify: ${name}`, `Pactify: ${name}`),
     open: async (name) => {
-      await page.keyboard.press("Control+p");
-      await fill(name);
-      await first(name).waitFor();
-      await page.keyboard.press("Enter");
+      await palette("Control+p", name, name);
       await page.locator(".tab.active", { hasText: name }).waitFor();
     },
-    /** Presses what may be drawn anew under the pointer, which then hears nothing, until `heard` is there. */
+    /** Takes a row of a list that was opened to choose from. */
+    choose: async (text) => {
+      await first(text).waitFor();
+      await page.keyboard.press("Enter");
+    },
+    /** Presses what may move or be drawn anew under the pointer, and then hears nothing, until `heard` is there. */
     press: async (what, heard) => {
-      const isHeard = () => heard.waitFor({ timeout: 10_000 }).then(() => true, () => false);
-      do await what.click();
-      while (!(await isHeard()));
+      // Once it is heard, there may be nothing left to press.
+      do await inTime(what.click({ timeout: PATIENCE }));
+      while (!(await inTime(heard.waitFor({ timeout: PATIENCE }))));
     },
     showJobs: () => page.locator('.activitybar .action-item:has([aria-label^="Pactify"])').click(),
   };

@@ -18,7 +18,7 @@ await withVsCode({
   workspace,
   extensions: given("PACTIFY_EXTENSIONS"),
   use: async (page, url) => {
-    const { row, pick, toast, button, dialog, command, open, press, showJobs } = hands(page);
+    const { row, pick, choose, toast, button, dialog, command, open, press, showJobs } = hands(page);
     const quiet = () => page.keyboard.press("Escape");
     const isIdle = () => page.locator(".statusbar-item", { hasText: "Activating" }).waitFor({ state: "detached" });
     const outside = [];
@@ -49,8 +49,8 @@ await withVsCode({
     await quiet();
 
     await step("a task is typed", 30, async () => {
-      await button(page.locator(".sidebar .welcome-view"), "Delegate a Task").click();
-      await page.locator(".quick-input-widget:visible", { hasText: "Write a Brief" }).waitFor();
+      const asked = page.locator(".quick-input-widget:visible", { hasText: "Write a Brief" });
+      await press(button(page.locator(".sidebar .welcome-view"), "Delegate a Task"), asked);
       await page.keyboard.type("Greet people by name");
       await pick("Delegate: Greet people by name").waitFor();
     });
@@ -74,8 +74,7 @@ await withVsCode({
     });
     fs.writeFileSync(given("PACTIFY_GO"), "");
     await step("the end is told, with the way to the preview", 60, async () => {
-      await toast("changed 3 files").waitFor();
-      await button(toast("changed 3 files"), "Preview").click();
+      await press(button(toast("changed 3 files"), "Preview"), page.locator(".multiDiffEntry").first());
     });
     await step("one diff has all files", 60, async () => {
       await page.locator(".multiDiffEntry").nth(2).waitFor();
@@ -83,10 +82,8 @@ await withVsCode({
       await button(toast("changed 3 files"), "Apply").waitFor();
     });
     await step("the view has the files with their parts", 60, async () => {
-      await row("Greet people by name").click();
-      await row("main.c").waitFor();
-      await row("main.c").locator(".monaco-tl-twistie").click();
-      await row("static void greet").waitFor();
+      await press(row("Greet people by name"), row("main.c"));
+      await press(row("main.c").locator(".monaco-tl-twistie"), row("static void greet"));
       // It goes by itself, too.
       const away = page.locator(".notifications-toasts .codicon-notifications-clear").first();
       await away.click({ timeout: 3000 }).catch(() => undefined);
@@ -96,8 +93,7 @@ await withVsCode({
     check(!read("README.md").includes("name"), "the checkout was written before the apply");
 
     await step("one file is opened, with what can be done above its parts", 30, async () => {
-      await row("main.c").click();
-      await page.locator(".codelens-decoration a", { hasText: "Apply line" }).first().waitFor();
+      await press(row("main.c"), page.locator(".codelens-decoration a", { hasText: "Apply line" }).first());
       await isIdle();
     });
     await shootBoth(page, "vscode-parts");
@@ -108,20 +104,18 @@ await withVsCode({
     });
     await step("the rest is taken", 60, async () => {
       await command("Apply…");
-      await pick("partly applied").waitFor();
-      await page.keyboard.press("Enter");
+      await choose("partly applied");
       await dialog("Apply 3 files").waitFor();
     });
     await shoot(page, "vscode-apply");
     await step("the files are on the disk", 60, async () => {
-      await dialog("Apply 3 files").locator(".monaco-button", { hasText: /^Apply$/ }).click();
-      await toast("applied 3 files").waitFor();
+      const yes = dialog("Apply 3 files").locator(".monaco-button", { hasText: /^Apply$/ });
+      await press(yes, toast("applied 3 files"));
       check(read("README.md").includes("by name") && read("src/main.c").includes("argv[1]"), "not what was shown");
     });
     await step("it is taken back", 60, async () => {
       await command("Undo Apply");
-      await pick("Greet people by name").waitFor();
-      await page.keyboard.press("Enter");
+      await choose("Greet people by name");
       await toast("was undone").waitFor();
       check(!read("README.md").includes("by name") && read("docs/usage.md") === undefined, "not as it was");
       check(read("src/main.c").includes("printf"), "the first apply still stands");

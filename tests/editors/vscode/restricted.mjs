@@ -16,7 +16,7 @@ await withVsCode({
   machine: { "pactify.server.path": given("PACTIFY_LSP") },
   settings: { "security.workspace.trust.enabled": true, "security.workspace.trust.startupPrompt": "never" },
   use: async (page, url) => {
-    const { toast, button, command, showJobs } = hands(page);
+    const { toast, button, command, press, showJobs } = hands(page);
     const view = page.locator(".sidebar .welcome-view");
 
     await page.goto(url);
@@ -38,9 +38,9 @@ await withVsCode({
     }
     await step("with trust, it begins", 60, async () => {
       await command("Delegate Task");
-      await button(toast("this workspace is in Restricted Mode"), "Manage Workspace Trust").click();
-      await page.locator(".workspace-trust-editor .monaco-button", { hasText: /^Trust$/ }).first().click();
-      await button(view, "Delegate a Task").waitFor();
+      const trust = page.locator(".workspace-trust-editor .monaco-button", { hasText: /^Trust$/ }).first();
+      await press(button(toast("this workspace is in Restricted Mode"), "Manage Workspace Trust"), trust);
+      await press(trust, button(view, "Delegate a Task"));
       check(isStarted(), "nothing was started");
     });
   },

@@ -8,7 +8,7 @@ await withVsCode({
   extensions: given("PACTIFY_EXTENSIONS"),
   machine: { "pactify.server.path": given("PACTIFY_LSP") },
   use: async (page, url) => {
-    const { row, pick, toast, button, dialog, command, open, showJobs } = hands(page);
+    const { row, choose, toast, button, dialog, command, open, press, showJobs } = hands(page);
     const group = (name, count) => row(new RegExp(`^${name}${count}$`));
     const text = (words) => page.locator(".editor-instance .view-line", { hasText: words }).first();
 
@@ -37,18 +37,16 @@ await withVsCode({
     await shoot(page, "vscode-together");
     await step("VS Code undoes it", 30, async () => {
       await command("Undo Apply");
-      await pick("Seen by both").waitFor();
-      await page.keyboard.press("Enter");
+      await choose("Seen by both");
       await toast("was undone").waitFor();
       await text("A small program.").waitFor();
     });
     await step("VS Code applies it", 60, async () => {
       await command("Apply…");
-      await pick("Seen by both").waitFor();
-      await page.keyboard.press("Enter");
-      await button(toast("changed 1 file"), "Apply").click();
-      await dialog("Apply 1 file").locator(".monaco-button", { hasText: /^Apply$/ }).click();
-      await toast("applied 1 file").waitFor();
+      await choose("Seen by both");
+      const asked = dialog("Apply 1 file");
+      await press(button(toast("changed 1 file"), "Apply"), asked);
+      await press(asked.locator(".monaco-button", { hasText: /^Apply$/ }), toast("applied 1 file"));
     });
   },
 });

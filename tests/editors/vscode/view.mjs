@@ -67,7 +67,7 @@ await withVsCode({
   machine: { "pactify.server.path": given("PACTIFY_LSP") },
   settings: { "workbench.colorTheme": "Default High Contrast" },
   use: async (page, url) => {
-    const { row, pick, toast, button, dialog, command, open, showJobs } = hands(page);
+    const { row, pick, choose, toast, button, dialog, command, open, press, showJobs } = hands(page);
     const box = (text) => row(text).getByRole("checkbox").first();
     const isChecked = async (text) => (await box(text).getAttribute("aria-checked")) === "true";
     /** Clicks a box, and waits until it stays so: VS Code shows a click at once, and then what our view says of it. */
@@ -82,12 +82,11 @@ await withVsCode({
       await showJobs();
       await button(page.locator(".sidebar .welcome-view"), "Delegate a Task").waitFor();
       await open("some.brief.md");
-      await page.locator(".codelens-decoration a", { hasText: "Delegate" }).first().click();
+      await press(page.locator(".codelens-decoration a", { hasText: "Delegate" }).first(), row("Change some"));
       await toast("changed 3 files").waitFor();
       await page.keyboard.press("Escape");
-      await row("Change some").click();
-      await row("numbers.txt").locator(".monaco-tl-twistie").click();
-      await row("three").waitFor();
+      await press(row("Change some"), row("numbers.txt"));
+      await press(row("numbers.txt").locator(".monaco-tl-twistie"), row("three"));
     });
     await step("a file and a part are checked by mouse", 60, async () => {
       await set("three", true);
@@ -110,11 +109,10 @@ await withVsCode({
     });
     await step("what is checked is applied, from the job's row", 60, async () => {
       await row("Change some").hover();
-      await row("Change some").locator('.action-label[aria-label*="Apply Selected"]').click();
-      await dialog("Apply 2 files").waitFor();
+      await press(row("Change some").locator('.action-label[aria-label*="Apply Selected"]'), dialog("Apply 2 files"));
       check(read("other.txt") === undefined, "it was written before it was confirmed");
-      await dialog("Apply 2 files").locator(".monaco-button", { hasText: /^Apply Selected$/ }).click();
-      await toast("applied 2 files").waitFor();
+      const yes = dialog("Apply 2 files").locator(".monaco-button", { hasText: /^Apply Selected$/ });
+      await press(yes, toast("applied 2 files"));
       await row("· applied").waitFor();
       await row(/^other.txt *applied/).waitFor();
       check(read("numbers.txt") === numbers({ 3: "three" }), "not the part that was checked");
@@ -123,8 +121,7 @@ await withVsCode({
 
     await step("in the diff of all files a key applies the part at the cursor", 90, async () => {
       await command("Preview Changes");
-      await pick("Change some").waitFor();
-      await page.keyboard.press("Enter");
+      await choose("Change some");
       await page.locator(".multiDiffEntry .view-line", { hasText: /^twenty$/ }).last().click();
       await page.keyboard.press("Control+Enter");
       await toast("applied 1 file").waitFor();

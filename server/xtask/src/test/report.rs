@@ -1,4 +1,4 @@
-//! The table at the end: every step, its time, its tests.
+//! The table at the end: every step, its time, its tests; below it, why some of them failed.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use crate::run::say;
 pub(super) struct Line {
     pub(super) name: &'static str,
     pub(super) took: Duration,
-    pub(super) has_failed: bool,
+    /// Why it failed, if it did.
+    pub(super) failure: Option<Vec<String>>,
     /// Nothing for a step that runs no tests.
     pub(super) tally: Tally,
 }
@@ -17,7 +18,7 @@ pub(super) struct Line {
 impl Line {
     /// A step without tests, or that failed beside them, counts as one.
     fn counted(&self) -> Tally {
-        match (self.has_failed, self.tally) {
+        match (self.failure.is_some(), self.tally) {
             (true, tally) => Tally { failed: tally.failed.max(1), ..tally },
             (false, Tally { passed: 0, failed: 0 }) => Tally { passed: 1, failed: 0 },
             (false, tally) => tally,
@@ -30,12 +31,15 @@ pub(super) fn print(lines: &[Line], took: Duration) {
     for line in lines {
         say(&row(line));
     }
+    for failure in lines.iter().filter_map(|line| line.failure.as_ref()) {
+        say(&format!("\n{}", failure.join("\n")));
+    }
     let all = lines.iter().map(Line::counted).fold(Tally::default(), std::ops::Add::add);
     say(&format!("\n{} passed, {} failed ({})", all.passed, all.failed, shown(took)));
 }
 
 fn row(line: &Line) -> String {
-    let outcome = if line.has_failed { "FAILED" } else { "ok" };
+    let outcome = if line.failure.is_some() { "FAILED" } else { "ok" };
     let tests = match line.tally {
         Tally { passed: 0, failed: 0 } => String::new(),
         Tally { passed, failed: 0 } => format!("{passed} tests"),
@@ -57,10 +61,10 @@ mod tests {
 
     #[test]
     fn a_step_that_fails_counts_even_if_all_its_tests_passed() {
-        let line = |has_failed, passed, failed| Line {
+        let line = |has_failed: bool, passed, failed| Line {
             name: "tests",
             took: Duration::from_millis(75_400),
-            has_failed,
+            failure: has_failed.then(Vec::new),
             tally: Tally { passed, failed },
         };
         for (line, passed, failed, expected) in [
