@@ -1,8 +1,8 @@
 //! `cargo xtask test`: everything that has to hold before a change lands, in one command.
 //!
 //! [`plan`] says what is run, [`environment`] in which world, [`tally`] reads what the runners say about themselves,
-//! [`report`] is the table at the end, with the [`last_words`] of what failed. Every step has a time limit; one that fails doesn't keep the others from
-//! running.
+//! [`report`] is the table at the end, with the [`last_words`] of what failed. Every step has a time limit; one that
+//! fails doesn't keep the others from running.
 
 mod environment;
 mod last_words;

@@ -17,8 +17,8 @@ pub(super) fn of(said: &str) -> Vec<String> {
     tests.into_iter().take(TESTS).flatten().collect()
 }
 
-/// A failed test as nextest quotes it at the end of its run: a line about it, then its outputs, indented. Before the end
-/// nextest only names it.
+/// A failed test as nextest quotes it at the end of its run: a line about it, then its outputs, indented. Earlier it
+/// is only named.
 fn test(line: &str, after: &[&str]) -> Option<Vec<String>> {
     let is_quoted = |line: &&&str| line.is_empty() || line.starts_with("  ") && !is_outcome(line);
     let outputs: Vec<&str> = after.iter().take_while(is_quoted).copied().collect();
