@@ -145,6 +145,21 @@ function M.finish(title, steps)
   )
 end
 
+--- Starts another Neovim here, with the plugin; `config` is its `vim.g.pactify`, if it is another one.
+---@param config? table
+---@return fun(code: string, ...: any): any there Runs Lua in it, and gives what that returns.
+---@return fun() leave Ends it.
+function M.another(config)
+  local argv = { vim.v.progpath, '--clean', '--headless', '--embed', '-n' }
+  -- Before plugins are loaded, as a person's init.lua would.
+  for name, value in pairs({ ['&rtp'] = vim.o.rtp, ['g:pactify'] = config or vim.g.pactify }) do
+    vim.list_extend(argv, { '--cmd', ('let %s = %s'):format(name, vim.fn.string(value)) })
+  end
+  local channel = vim.fn.jobstart(argv, { rpc = true })
+  local function there(code, ...) return vim.fn.rpcrequest(channel, 'nvim_exec_lua', code, { ... }) end
+  return there, function() vim.fn.jobstop(channel) end
+end
+
 --- Ends the servers, and Neovim.
 function M.leave()
   for _, client in ipairs(vim.lsp.get_clients({ name = 'pactify' })) do

@@ -24,7 +24,43 @@ vim.wait(200)
 now('a server that is not installed is no error in every buffer', #kit.said == 0 and vim.fn.execute('messages') == '')
 vim.cmd('Pactify resume')
 now('but of a command', heard('pactify-lsp is not installed (internal)\nrun :checkhealth pactify'))
+local function health()
+  vim.cmd('checkhealth pactify')
+  return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\n')
+end
+local told = health()
+now('and of :checkhealth', told:find('ERROR no-such-server is not executable', 1, true))
+now('with what to do', told:find('install pactify-lsp, or set `vim.g.pactify', 1, true))
+vim.g.pactify = { cmd = { 'false' }, colour = 'red' }
+told = health()
+now('a server that ends at once is no server', told:find('ERROR false ended with code 1\n', 1, true))
+now('and what is not understood is said again', told:find('ERROR vim.g.pactify.colour is not known', 1, true))
+now('with where to read on', told:find('see :help |g:pactify|', 1, true) and not told:find('is understood', 1, true))
 vim.g.pactify = { cmd = cmd }
+
+-- Not for every buffer: by a command, or as Neovim's own way has it.
+local there, leave = kit.another({ cmd = cmd, enable = false })
+local function clients() return there('return #vim.lsp.get_clients({ name = "pactify" })') end
+there('vim.cmd.edit("README.md")')
+vim.wait(300)
+now('with enable = false a buffer starts no server', clients() == 0)
+there('vim.cmd("Pactify jobs")')
+kit.check('a command does', 20, function() return clients() == 1 end)
+leave()
+if vim.lsp.enable then
+  local that, leave_that = kit.another({ cmd = cmd, enable = false })
+  that('vim.lsp.enable("pactify") vim.cmd.edit("README.md")')
+  kit.check(
+    'so does vim.lsp.enable',
+    20,
+    function()
+      return that('local one = vim.lsp.get_clients({ name = "pactify", bufnr = 0 })[1] return one and one.initialized')
+    end
+  )
+  that('vim.cmd("Pactify jobs")')
+  now('which commands then ask', that('return #vim.lsp.get_clients({ name = "pactify" })') == 1)
+  leave_that()
+end
 
 -- Help: every tag, from a copy, since the tags file would land in the sources.
 local copy = vim.fn.tempname()
@@ -46,9 +82,8 @@ for link in text:gmatch('|([^|%s]+)|') do
   now('help leads to ' .. link, #vim.fn.getcompletion(link, 'help') > 0)
 end
 
-vim.cmd('checkhealth pactify')
-local health = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\n')
-now('the client is healthy', health:find('vim.g.pactify is understood', 1, true))
-now('the server answers', health:find('pactify-lsp ', 1, true) and health:find('what the server finds', 1, true))
-now('and finds the harness', health:find('codex', 1, true))
+told = health()
+now('the client is healthy', told:find('vim.g.pactify is understood', 1, true))
+now('the server answers', told:find('pactify-lsp ', 1, true) and told:find('what the server finds', 1, true))
+now('and finds the harness', told:find('codex', 1, true))
 kit.leave()

@@ -4,20 +4,8 @@ local kit = dofile(vim.fs.joinpath(vim.fs.dirname(arg[0]), 'kit.lua'))
 local check, now, heard = kit.check, kit.now, kit.heard
 
 local source = kit.start('README.md')
-local plugin = assert(
-  vim
-    .iter(vim.api.nvim_list_runtime_paths())
-    :find(function(path) return vim.uv.fs_stat(path .. '/lua/pactify') ~= nil end)
-)
-local other = vim.fn.jobstart(
-  { vim.v.progpath, '--clean', '--headless', '--embed', '-n', '--cmd', 'set rtp^=' .. plugin },
-  { rpc = true }
-)
-local function there(code, ...) return vim.fn.rpcrequest(other, 'nvim_exec_lua', code, { ... }) end
-there('vim.g.pactify = ...', vim.g.pactify)
-there(
-  'vim.cmd.runtime("plugin/pactify.lua") vim.notify = function() end vim.cmd.edit("README.md") vim.cmd("Pactify jobs")'
-)
+local there, leave = kit.another()
+there('vim.notify = function() end vim.cmd.edit("README.md") vim.cmd("Pactify jobs")')
 local function there_shown()
   return there('return table.concat(vim.api.nvim_buf_get_lines(vim.fn.bufnr("pactify://jobs"), 0, -1, false), "\\n")')
 end
@@ -77,5 +65,5 @@ check(
   end
 )
 check('and that the job is decided', 20, function() return there_shown():find('No job here', 1, true) end)
-vim.fn.jobstop(other)
+leave()
 kit.leave()

@@ -26,6 +26,8 @@ const answer = async (text, ...rest) => {
   return rest.find((button) => typeof button === "string" && person.buttons.some((wanted) => button.startsWith(wanted)));
 };
 const toasts = [];
+/** Our items of the status bar, by their ids. */
+const bar = {};
 
 function playThePerson() {
   const { window } = vscode;
@@ -60,6 +62,8 @@ function playThePerson() {
       });
     return box;
   };
+  const { createStatusBarItem } = window;
+  window.createStatusBarItem = (id, ...rest) => (bar[id] = createStatusBarItem(id, ...rest));
   const { withProgress } = window;
   window.withProgress = (options, task) => {
     // The language client shows the server's own progress in the status bar.
@@ -134,4 +138,4 @@ const suite = (title, tests) => () =>
   });
 
 const ofView = { lines, find, jobNamed, isShown, inView, fileOf };
-module.exports = { ...ofView, asked, home, openText, person, recorded, run, script, start, suite, toasts, told, until };
+module.exports = { ...ofView, asked, bar, home, openText, person, recorded, run, script, start, suite, toasts, told, until };

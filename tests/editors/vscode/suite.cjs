@@ -7,7 +7,7 @@ const vscode = require("vscode");
 const kit = require("./kit.cjs");
 
 const { fileOf, find, inView, isShown, jobNamed, lines } = kit;
-const { asked, home, openText, person, recorded, run, script, toasts, told, until } = kit;
+const { asked, bar, home, openText, person, recorded, run, script, toasts, told, until } = kit;
 
 /** The process that this extension host started as the server; nothing while there is none. */
 function serverPid() {
@@ -291,6 +291,8 @@ function tests() {
     await vscode.commands.executeCommand("pactify.delegate", asking);
     await inView("Ask me", "waits for you (just now): May I?");
     assert.match((await lines())[0], /^Needs You \| 1/);
+    const waiting = () => [tree.view.badge?.value, bar["pactify.jobs"].text, bar["pactify.jobs"].backgroundColor?.id];
+    assert.deepStrictEqual(waiting(), [1, "$(bell-dot) Pactify: 1 waiting for you", "statusBarItem.warningBackground"]);
     let shown;
     person.pick = (items) => {
       const { document } = vscode.window.activeTextEditor;
@@ -300,6 +302,8 @@ function tests() {
     await run("answer", await jobNamed("Ask me"));
     assert.deepStrictEqual(shown, [command, "on"], "no end of it is out of sight");
     await until("the end", 60, async () => (await jobNamed("Ask me")).job.state === "finished");
+    await until("nothing that waits", 60, () => waiting()[1] === "$(rocket) Pactify");
+    assert.deepStrictEqual(waiting(), [undefined, "$(rocket) Pactify", undefined]);
 
     person.words = script("Ask once more", { acp: { ask: { title: "And now?", then: [{ say: "Thanks again." }] } } });
     person.buttons = ["Answer…"];
@@ -468,6 +472,57 @@ function tests() {
     assert.strictEqual(read("numbers.txt"), text({ 3: "three", 15: "mine, too", 28: "mine" }));
     person.buttons = [];
     await vscode.commands.executeCommand("workbench.action.closeAllEditors");
+  });
+
+  it("runs what a brief proposes once exactly that is allowed, and what the person names at once", async () => {
+    const command = "test -e proved.txt && echo '<b>'";
+    const header = `+++\nverify = [${JSON.stringify(command)}]\n+++\n`;
+    person.words = header + script("Prove it", { write: { path: "proved.txt", content: "proved\n" } });
+    await run("delegate");
+    const question = told("The brief wants its result verified by running this, with your rights.");
+    assert.ok(question.endsWith(`\n\n${command}`) || question.endsWith(`\n${command}`), question);
+    assert.strictEqual(await jobNamed("Prove it"), undefined, "nobody allowed it");
+    person.buttons = ["Allow This Command"];
+    await run("delegate");
+    await inView("Prove it", "1 file");
+    await run("details", await jobNamed("Prove it"));
+    const details = () => vscode.window.activeTextEditor?.document.getText() ?? "";
+    await until("that it passed", 60, () => details().includes(`\n- passed: ${command}\n`));
+    person.buttons = [];
+
+    person.pick = (items) => items.find(({ label }) => label === "Another command…") ?? items[0];
+    person.words = "test -e nowhere.txt";
+    await run("retry", await jobNamed("Prove it"));
+    const isNamed = (line) => line.startsWith("codex: Prove it: ") && line.includes("test -e nowhere.txt");
+    await until("that it did not pass", 60, () => asked.some(isNamed));
+    person.pick = (items) => items[0];
+  });
+
+  it("opens a job's tree in a window of its own once the person knows what may be in it", async () => {
+    const { executeCommand } = vscode.commands;
+    const opened = [];
+    vscode.commands.executeCommand = (name, ...given) =>
+      name === "vscode.openFolder" ? opened.push(given) : executeCommand(name, ...given);
+    try {
+      const job = await jobNamed("Change a number");
+      await run("worktree", job);
+      assert.ok(told("What the agent left there can act by itself"), asked.at(-1));
+      assert.deepStrictEqual(opened, [], "nobody wanted it");
+      person.buttons = ["Open"];
+      await run("worktree", job);
+      const [[tree, options]] = opened;
+      assert.match(fs.readFileSync(path.join(tree.fsPath, "numbers.txt"), "utf8"), /^three$/m);
+      assert.deepStrictEqual(options, { forceNewWindow: true });
+    } finally {
+      vscode.commands.executeCommand = executeCommand;
+      person.buttons = [];
+    }
+  });
+
+  it("shows its log", async () => {
+    const isLog = ({ uri }) => uri.scheme === "output" && /pactify/i.test(uri.path);
+    await run("log");
+    await until("the log", 60, () => vscode.window.visibleTextEditors.some(({ document }) => isLog(document)));
   });
 
   it("says what went wrong, and what to do", async () => {

@@ -62,6 +62,11 @@ fn a_brief_is_written_in_a_buffer_that_nothing_sends_by_accident() -> Result<()>
 }
 
 #[test]
+fn a_result_is_exported_opened_and_merged_and_a_job_outlives_its_editor() -> Result<()> {
+    with_the_scripted_agent("actions.lua")
+}
+
+#[test]
 fn briefs_and_lists_are_of_the_repository_that_they_were_asked_for_in() -> Result<()> {
     with_the_scripted_agent("elsewhere.lua")
 }

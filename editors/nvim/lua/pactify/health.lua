@@ -23,7 +23,8 @@ local function check_server()
   end
   local version = vim.system({ program, '--version' }, { text = true, timeout = 5000 }):wait()
   if version.code ~= 0 then
-    return vim.health.error(('%s does not start'):format(program), vim.trim(version.stderr or ''))
+    local said = vim.trim(version.stderr or '')
+    return vim.health.error(('%s ended with code %d'):format(program, version.code), said ~= '' and { said } or {})
   end
   vim.health.ok(vim.trim(version.stdout or ''))
   return true
