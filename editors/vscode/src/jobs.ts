@@ -32,8 +32,9 @@ export class Jobs {
       vscode.workspace.onDidChangeWorkspaceFolders(() => void this.hear()),
       server.onProgress(() => this.all().filter((job) => !isOver(job)).forEach(({ id }) => void this.hear(id))),
       server.on("pactify/job/changed", ({ jobId, state, disposition }) => {
+        const isUndo = this.all().some((job) => job.id === jobId && isApplied(job));
         void this.hear(jobId);
-        if (isOver({ state }) && disposition === "pending") this.endings.fire(jobId);
+        if (isOver({ state }) && disposition === "pending" && !isUndo) this.endings.fire(jobId);
       }),
     );
   }

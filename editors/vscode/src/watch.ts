@@ -65,8 +65,7 @@ export class Watch {
     const isLong = Date.now() - Date.parse(startedAt ?? createdAt) > LONG;
     const isNotice = isLong && !vscode.window.state.focused && setting("notice");
     // Whoever walks by may read it.
-    const notice = "Pactify: a job has ended.";
-    if (isNotice ? await say.info(notice, ["Show"]) : isOwn) await this.tell(jobId);
+    if (isNotice ? await say.info("Pactify: a job has ended.", ["Show"]) : isOwn) await this.tell(jobId);
   }
 
   /** The jobs that were started here and have not ended, but for this one. */

@@ -15,6 +15,7 @@ mod documents;
 mod errors;
 mod folders;
 mod follow;
+mod seen;
 mod session;
 mod survey;
 mod unsaved;

@@ -355,6 +355,16 @@ function tests() {
       const another = { brief: brief.replace("Somebody", "Anybody"), repository };
       await vscode.commands.executeCommand("pactify.delegate", another);
       await until("the notice", 60, () => told("Pactify: a job has ended."));
+      // An undo is no end.
+      const notices = () => asked.filter((line) => line === "Pactify: a job has ended.").length;
+      const [before, { id: jobId }] = [notices(), (await jobNamed("Somebody else's")).job];
+      const { changeSet } = await vscode.commands.executeCommand("pactify.diffPreview", { jobId, limit: 1 });
+      await vscode.commands.executeCommand("pactify.apply", { jobId, changeSet });
+      const is = async (wanted) => (await jobNamed("Somebody else's")).job.disposition === wanted;
+      await until("the apply", 60, () => is("applied"));
+      await vscode.commands.executeCommand("pactify.undo", { jobId });
+      await until("the undo", 60, () => is("pending"));
+      assert.strictEqual(notices(), before);
     } finally {
       Date.now = now;
       Object.defineProperty(vscode.window, "state", state);

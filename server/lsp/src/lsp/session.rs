@@ -7,7 +7,7 @@
 //! a person wants to see what works on their checkout; a look at the store every few seconds finds those that this
 //! server did not start.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ use super::capabilities::ClientFeatures;
 use super::context::Engine;
 use super::documents::{Documents, Edit, Found, Key};
 use super::folders::Folders;
-use super::follow::{Follower, Replay, Standing, announce, standing};
+use super::follow::{Follower, Replay, announce, standing};
+use super::seen::Seen;
 use super::survey::{Survey, survey};
 use super::unsaved::Unsaved;
 use crate::transport::Outbox;
@@ -59,8 +60,8 @@ pub(super) enum Event {
     },
     /// The unsaved paths were published.
     Published(Result<(), Failure>),
-    /// The store was looked at.
-    Surveyed(Survey),
+    /// The store was looked at, or could not be.
+    Surveyed(Option<Survey>),
     /// A follower is done.
     Unfollowed(JobId, Option<JobSummary>),
     /// Time for a look.
@@ -92,8 +93,8 @@ struct Session {
     followed: HashSet<JobId>,
     /// Lost jobs that could not be repaired: whoever moves them tells, and nobody tries over and over.
     given_up: HashSet<JobId>,
-    /// Jobs as they were seen last, for clients that are told of changes. `None` before the first look.
-    seen: Option<HashMap<JobId, Standing>>,
+    /// For clients that are told of changes.
+    seen: Seen,
     surveying: bool,
 }
 
@@ -112,7 +113,7 @@ pub(super) fn start(engine: Engine, outbox: Outbox) -> SessionHandle {
         followers: JoinSet::new(),
         followed: HashSet::new(),
         given_up: HashSet::new(),
-        seen: None,
+        seen: Seen::default(),
         surveying: false,
     };
     tokio::spawn(session.run(receiver));
@@ -250,14 +251,20 @@ impl Session {
                     self.publish();
                 }
             }
-            Event::Surveyed(survey) => self.on_survey(survey),
+            Event::Surveyed(survey) => {
+                self.surveying = false;
+                if let Some(survey) = survey {
+                    self.on_survey(&survey);
+                }
+            }
             Event::Unfollowed(job, last) => {
                 self.followed.remove(&job);
                 if last.as_ref().is_some_and(|last| last.state == SeenState::Lost) {
                     self.given_up.insert(job.clone());
                 }
-                if let Some((last, seen)) = last.zip(self.seen.as_mut()) {
-                    seen.insert(job, standing(&last));
+                // It told the client.
+                if let Some(last) = last {
+                    self.seen.moved(job, standing(&last));
                 }
             }
             Event::Tick => self.survey(),
@@ -335,45 +342,35 @@ impl Session {
         }
         self.surveying = true;
         let folders = self.folders.paths().to_vec();
-        let known = self.seen.iter().flat_map(HashMap::keys).filter(|job| !self.followed.contains(*job)).cloned();
+        let known = self.seen.begin().filter(|job| !self.followed.contains(*job)).cloned();
         let known: Vec<JobId> = if self.client.changes { known.collect() } else { Vec::new() };
         let (engine, events) = (self.engine.clone(), self.events.clone());
         tokio::spawn(async move {
-            let survey = engine.work(move |jobs| Ok(survey(jobs, &folders, &known))).await;
-            events.send(Event::Surveyed(survey.unwrap_or_default()));
+            let survey = engine.work(move |jobs| survey(jobs, &folders, &known)).await;
+            // Whoever asks for jobs is told why not.
+            let survey = survey.inspect_err(|failure| tracing::debug!(%failure, "the jobs of others cannot be seen"));
+            events.send(Event::Surveyed(survey.ok()));
         });
     }
 
-    fn on_survey(&mut self, survey: Survey) {
-        self.surveying = false;
-        for job in survey.unfinished {
-            if !self.given_up.contains(&job) {
-                self.follow(job, Replay::Nothing);
+    fn on_survey(&mut self, survey: &Survey) {
+        for job in &survey.unfinished {
+            if !self.given_up.contains(job) {
+                self.follow(job.clone(), Replay::Nothing);
             }
         }
         if !self.client.changes {
             return;
         }
-        let is_first = self.seen.is_none();
-        self.seen.get_or_insert_default();
-        for job in &survey.jobs {
-            match job.id.parse::<JobId>() {
-                Ok(id) if is_first => drop(self.seen.get_or_insert_default().insert(id, standing(job))),
-                Ok(id) if !self.followed.contains(&id) => self.see(job),
-                _ => {}
-            }
-        }
-        if let Some(seen) = &mut self.seen {
-            seen.retain(|job, _| !survey.decided.contains(job));
+        for job in self.seen.looked(survey, |job| self.followed.contains(job)) {
+            announce(&self.outbox, job);
         }
     }
 
     /// Tells a client that wants it where a job stands, if that is news.
     fn see(&mut self, job: &JobSummary) {
         let Ok(id) = job.id.parse::<JobId>() else { return };
-        let standing = standing(job);
-        let before = self.seen.get_or_insert_default().insert(id, standing);
-        if self.client.changes && before != Some(standing) {
+        if self.seen.moved(id, standing(job)) && self.client.changes {
             announce(&self.outbox, job);
         }
     }

@@ -21,11 +21,11 @@ pub(super) struct Survey {
 }
 
 /// Looks at the jobs of the repositories of `folders`, and at `known` jobs that are no longer among them.
-pub(super) fn survey(jobs: &Jobs, folders: &[AbsPath], known: &[JobId]) -> Survey {
+pub(super) fn survey(jobs: &Jobs, folders: &[AbsPath], known: &[JobId]) -> Result<Survey, Failure> {
     let mut found = Survey::default();
     let mut ids = HashSet::new();
-    let current = if folders.is_empty() { Ok(Vec::new()) } else { of_folders(jobs, folders, false) };
-    for job in current.unwrap_or_default() {
+    let current = if folders.is_empty() { Vec::new() } else { of_folders(jobs, folders, false)? };
+    for job in current {
         let Ok(id) = job.id.parse::<JobId>() else { continue };
         if !ids.insert(id.clone()) {
             continue;
@@ -41,7 +41,7 @@ pub(super) fn survey(jobs: &Jobs, folders: &[AbsPath], known: &[JobId]) -> Surve
             found.jobs.push(job.summary);
         }
     }
-    found
+    Ok(found)
 }
 
 /// The jobs of the repositories of `folders`, newest first; of all repositories when there is no folder. A folder

@@ -1,0 +1,122 @@
+//! Where jobs stood when the client was told last: it is told of news, each once, and never of what was true before.
+//!
+//! News come from commands and followers at once, and late from looks at the store ([`super::survey`]): a look that
+//! began before a command moved a job knows less about it than we do.
+
+use std::collections::{HashMap, HashSet};
+
+use pactify_core::JobId;
+use pactify_core::protocol::JobSummary;
+
+use super::follow::{Standing, standing};
+use super::survey::Survey;
+
+/// What the client knows. See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    standings: HashMap<JobId, Standing>,
+    /// Jobs of which there were news since the look began.
+    moved: HashSet<JobId>,
+    has_looked: bool,
+}
+
+impl Seen {
+    /// A look at the store begins; gives the jobs that it is to be about, whatever else it finds.
+    pub(super) fn begin(&mut self) -> impl Iterator<Item = &JobId> {
+        self.moved.clear();
+        self.standings.keys()
+    }
+
+    /// A job stands so now, as a command or a follower knows first-hand. True if that is news.
+    pub(super) fn moved(&mut self, job: JobId, now: Standing) -> bool {
+        self.moved.insert(job.clone());
+        self.standings.insert(job, now) != Some(now)
+    }
+
+    /// What a look found; gives those of its jobs that are news. What was there before the first look is none. Jobs
+    /// that are over and decided are forgotten: whoever undoes them makes news of them.
+    pub(super) fn looked<'a>(
+        &mut self,
+        survey: &'a Survey,
+        is_followed: impl Fn(&JobId) -> bool,
+    ) -> Vec<&'a JobSummary> {
+        let is_first = !std::mem::replace(&mut self.has_looked, true);
+        let mut news = Vec::new();
+        for summary in &survey.jobs {
+            let Ok(job) = summary.id.parse::<JobId>() else { continue };
+            if self.moved.contains(&job) || (!is_first && is_followed(&job)) {
+                continue;
+            }
+            let now = standing(summary);
+            if self.standings.insert(job, now) != Some(now) && !is_first {
+                news.push(summary);
+            }
+        }
+        self.standings.retain(|job, _| self.moved.contains(job) || !survey.decided.contains(job));
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pactify_core::job::outcome::{Disposition, Outcome};
+    use pactify_core::job::state::SeenState;
+    use serde_json::json;
+
+    use super::*;
+
+    const ID: &str = "20261002-101500-k7m2qa";
+
+    fn job() -> JobId {
+        ID.parse().unwrap()
+    }
+
+    fn stands(disposition: Disposition) -> Standing {
+        (SeenState::Finished, Some(Outcome::Succeeded), disposition)
+    }
+
+    /// What a look finds that sees the job like this.
+    fn found(disposition: Disposition) -> Survey {
+        let summary = json!({
+            "id": ID, "title": "t", "harness": "codex", "access": "write", "repository": "file:///r",
+            "base": {"kind": "head", "commit": "c"}, "state": "finished", "outcome": "succeeded",
+            "disposition": disposition, "createdAt": "2026-10-02T10:15:00Z",
+        });
+        let decided = if disposition == Disposition::Applied { HashSet::from([job()]) } else { HashSet::new() };
+        Survey { unfinished: Vec::new(), jobs: vec![serde_json::from_value(summary).unwrap()], decided }
+    }
+
+    /// Looks as it would be found now; how many news that gives.
+    fn look(seen: &mut Seen, disposition: Disposition) -> usize {
+        let _ = seen.begin();
+        seen.looked(&found(disposition), |_| false).len()
+    }
+
+    #[test]
+    fn what_was_there_before_is_no_news_and_each_change_is_told_once() {
+        let mut seen = Seen::default();
+        let pending = [Disposition::Pending, Disposition::Pending, Disposition::Applied, Disposition::Pending];
+        assert_eq!(pending.map(|now| look(&mut seen, now)), [0, 0, 1, 1]);
+        assert!(!seen.moved(job(), stands(Disposition::Pending)));
+        assert!(seen.moved(job(), stands(Disposition::Applied)));
+        assert_eq!(look(&mut seen, Disposition::Applied), 0);
+    }
+
+    #[test]
+    fn a_look_that_began_before_a_command_knows_less_than_we_do() {
+        let mut seen = Seen::default();
+        look(&mut seen, Disposition::Pending);
+        assert_eq!(seen.begin().count(), 1);
+        assert!(seen.moved(job(), stands(Disposition::Applied)));
+        assert_eq!(seen.looked(&found(Disposition::Pending), |_| false).len(), 0, "it was applied since");
+        assert_eq!(look(&mut seen, Disposition::Pending), 1, "somebody else undid it");
+    }
+
+    #[test]
+    fn a_followed_job_is_told_of_by_its_follower() {
+        let mut seen = Seen::default();
+        look(&mut seen, Disposition::Pending);
+        let _ = seen.begin();
+        assert_eq!(seen.looked(&found(Disposition::Applied), |_| true).len(), 0);
+    }
+}
