@@ -662,6 +662,8 @@ export interface JobDetail {
   startedAt?: string;
   /** When its latest attempt ended. */
   endedAt?: string;
+  /** When its result was last applied, given up, or an apply of it undone. */
+  decidedAt?: string;
   /** What the agent is doing, in a few words. */
   activity?: string;
   /** The oldest open permission request, without its `detail`. */
@@ -790,6 +792,8 @@ export interface JobSummary {
   startedAt?: string;
   /** When its latest attempt ended. */
   endedAt?: string;
+  /** When its result was last applied, given up, or an apply of it undone. */
+  decidedAt?: string;
   /** What the agent is doing, in a few words. */
   activity?: string;
   /** The oldest open permission request, without its `detail`. */

@@ -396,6 +396,7 @@ local M = {}
 ---@field createdAt string When it was asked for.
 ---@field startedAt? string When its harness was first launched.
 ---@field endedAt? string When its latest attempt ended.
+---@field decidedAt? string When its result was last applied, given up, or an apply of it undone.
 ---@field activity? string What the agent is doing, in a few words.
 ---@field waiting? pactify.WaitingView The oldest open permission request, without its `detail`.
 ---@field waitingMore? integer How many more are open.
@@ -466,6 +467,7 @@ local M = {}
 ---@field createdAt string When it was asked for.
 ---@field startedAt? string When its harness was first launched.
 ---@field endedAt? string When its latest attempt ended.
+---@field decidedAt? string When its result was last applied, given up, or an apply of it undone.
 ---@field activity? string What the agent is doing, in a few words.
 ---@field waiting? pactify.WaitingView The oldest open permission request, without its `detail`.
 ---@field waitingMore? integer How many more are open.

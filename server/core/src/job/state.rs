@@ -108,6 +108,8 @@ pub struct JobState {
     pub started_at: Option<Timestamp>,
     /// The end of the latest attempt.
     pub ended_at: Option<Timestamp>,
+    /// When the result was last applied, given up, or an apply of it undone.
+    pub decided_at: Option<Timestamp>,
     /// The last record folded.
     pub last: Seq,
     /// Records that did not fit where they stood.
@@ -459,16 +461,19 @@ impl JobState {
                 (self.checkout_changes, self.checkout_changes_more) = (changed.clone(), *more);
             }
             Known::Applied { apply, complete, accepted, paths, .. } => {
+                self.decided_at = Some(record.at);
                 self.applies.add(*apply, record.at, paths);
                 self.accepted.clone_from(accepted);
                 self.disposition = if *complete { Disposition::Applied } else { Disposition::PartlyApplied };
             }
             Known::Undone { apply, accepted } => {
+                self.decided_at = Some(record.at);
                 self.applies.take_back(*apply);
                 self.accepted.clone_from(accepted);
                 self.disposition = self.undecided();
             }
             Known::Discarded => {
+                self.decided_at = Some(record.at);
                 self.disposition = Disposition::Discarded;
                 (self.tree, self.is_uncaptured) = (None, false);
             }

@@ -97,6 +97,10 @@ wire! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
         pub ended_at: Option<Timestamp>,
+        /// When its result was last applied, given up, or an apply of it undone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+        pub decided_at: Option<Timestamp>,
         /// What the agent is doing, in a few words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub activity: Option<String>,

@@ -70,6 +70,13 @@ impl Jobs {
         Ok(self.described(&snapshot, seen, told))
     }
 
+    /// One job, as a list shows it.
+    pub fn summary(&self, job: &JobId) -> Result<JobSummary, Failure> {
+        let (snapshot, seen) = self.store().seen(job)?;
+        let told = CutOff::of(self.store()).told(job, &snapshot.spec.repository);
+        Ok(self.why_queued(with_notice(shown(&snapshot.summary(), seen), told)))
+    }
+
     fn described(&self, snapshot: &JobSnapshot, seen: SeenState, told: Option<String>) -> JobDetail {
         let mut detail = detail(snapshot, seen);
         if let (SeenState::Finished | SeenState::Lost, Ok(job)) = (seen, self.store().job(&snapshot.spec.id)) {
@@ -244,6 +251,7 @@ fn shown(summary: &Summary, seen: SeenState) -> JobSummary {
         created_at: summary.created_at,
         started_at: summary.started_at,
         ended_at: summary.ended_at,
+        decided_at: summary.decided_at,
         activity: summary.activity.clone(),
         waiting: summary.waiting.as_ref().map(view::waiting),
         waiting_more: summary.waiting_more,

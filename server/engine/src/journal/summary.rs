@@ -21,7 +21,7 @@ use crate::disk::{DiskError, FileId};
 use crate::job_dir::{JobDir, names};
 
 /// The version of `summary.json`; another one counts as absent.
-const SUMMARY_FORMAT: u32 = 2;
+const SUMMARY_FORMAT: u32 = 3;
 /// The longest summary that is read.
 const MAX_BYTES: u64 = 256 * 1024;
 
@@ -57,6 +57,8 @@ pub struct Summary {
     pub started_at: Option<Timestamp>,
     /// When the latest attempt ended.
     pub ended_at: Option<Timestamp>,
+    /// When its result was last applied, given up, or an apply of it undone.
+    pub decided_at: Option<Timestamp>,
     /// Where the latest attempt stands, as far as the journal says; [`Self::seen`] adds whether a host is alive.
     pub phase: Phase,
     /// The latest attempt.
@@ -110,6 +112,7 @@ impl Summary {
             created_at: spec.created_at,
             started_at: state.started_at,
             ended_at: state.ended_at,
+            decided_at: state.decided_at,
             phase: state.phase,
             attempt: attempt.map(|attempt| attempt.number),
             outcome: state.ended().map(|ended| ended.outcome),

@@ -113,10 +113,13 @@ impl Documents {
             }
             Edit::Saved(uri) => {
                 self.openings += 1;
-                if let Some(open) = self.open.get_mut(&Key::of(uri.as_str())) {
+                let key = Key::of(uri.as_str());
+                if let Some(open) = self.open.get_mut(&key) {
                     open.unsaved = false;
                     // An answer about the text as it was opened is out of date.
                     open.opening = self.openings;
+                    // Editors say so of a copy that they wrote elsewhere, too (`:w other`): the file decides.
+                    return Comparison::of(key, self.openings, open.text.clone()?);
                 }
             }
             Edit::Closed(uri) => {
@@ -177,8 +180,15 @@ impl Documents {
         let fits = item.text.len() <= MAX_KEPT && kept + item.text.len() <= MAX_KEPT_TOGETHER;
         let text = fits.then(|| item.text.clone());
         self.open.insert(key.clone(), Open { opening, unsaved: false, text });
+        Comparison::of(key, opening, item.text)
+    }
+}
+
+impl Comparison {
+    /// Only a file has what could differ.
+    fn of(key: Key, opening: u64, text: String) -> Option<Self> {
         match key {
-            Key::File(path) => Some(Comparison { path, opening, text: item.text }),
+            Key::File(path) => Some(Self { path, opening, text }),
             Key::Other(_) => None,
         }
     }
@@ -287,6 +297,17 @@ mod tests {
         documents.follow(Edit::Saved(Url::parse("file:///a.rs").unwrap()));
         documents.differs(late.path, late.opening);
         assert_eq!(unsaved(&documents), [""; 0], "the save came after the question");
+    }
+
+    #[test]
+    fn a_save_counts_once_the_file_has_the_text() {
+        let mut documents = Documents::default();
+        open(&mut documents, "file:///a.rs", "x");
+        change(&mut documents, "file:///a.rs", range("y", (0, 0), (0, 1)));
+        let comparison = documents.follow(Edit::Saved(Url::parse("file:///a.rs").unwrap())).unwrap();
+        assert_eq!((comparison.text.as_str(), unsaved(&documents)), ("y", Vec::new()));
+        documents.differs(comparison.path, comparison.opening);
+        assert_eq!(unsaved(&documents), ["/a.rs"], "a copy of it was written elsewhere");
     }
 
     #[test]

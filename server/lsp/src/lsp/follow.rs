@@ -7,6 +7,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use lsp_types::{MessageType, ShowMessageParams, WorkDoneProgressBegin, WorkDoneProgressReport, notification};
 use pactify_core::job::outcome::{Disposition, Outcome};
 use pactify_core::job::state::SeenState;
@@ -56,8 +57,16 @@ enum Cancel {
     Answered,
 }
 
-/// What a client is told of by `pactify/job/changed`.
-pub(super) type Standing = (SeenState, Option<Outcome>, Disposition);
+/// What a client is told of by `pactify/job/changed`. A job may stand as it did and be another one: resumed and ended
+/// between two looks, or applied a part at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    state: SeenState,
+    outcome: Option<Outcome>,
+    disposition: Disposition,
+    ended_at: Option<Timestamp>,
+    decided_at: Option<Timestamp>,
+}
 
 /// A notification `pactify/job/event`.
 enum JobEvent {}
@@ -249,12 +258,13 @@ impl Cancel {
 
 /// Where a job stands, as far as clients are told of changes.
 pub(super) fn standing(job: &JobSummary) -> Standing {
-    (job.state, job.outcome, job.disposition)
+    let JobSummary { state, outcome, disposition, ended_at, decided_at, .. } = *job;
+    Standing { state, outcome, disposition, ended_at, decided_at }
 }
 
 /// Tells a thin client where a job stands now.
 pub(super) fn announce(outbox: &Outbox, job: &JobSummary) {
-    let (state, outcome, disposition) = standing(job);
+    let JobSummary { state, outcome, disposition, .. } = *job;
     outbox.notify::<JobChanged>(&JobChangedParams { job_id: job.id.clone(), state, outcome, disposition });
 }
 

@@ -33,8 +33,7 @@ impl Seen {
         self.standings.insert(job, now) != Some(now)
     }
 
-    /// What a look found; gives those of its jobs that are news. What was there before the first look is none. Jobs
-    /// that are over and decided are forgotten: whoever undoes them makes news of them.
+    /// What a look found; gives those of its jobs that are news. What was there before the first look is none.
     pub(super) fn looked<'a>(
         &mut self,
         survey: &'a Survey,
@@ -52,15 +51,14 @@ impl Seen {
                 news.push(summary);
             }
         }
-        self.standings.retain(|job, _| self.moved.contains(job) || !survey.decided.contains(job));
+        self.standings.retain(|job, _| self.moved.contains(job) || !survey.gone.contains(job));
         news
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use pactify_core::job::outcome::{Disposition, Outcome};
-    use pactify_core::job::state::SeenState;
+    use pactify_core::job::outcome::Disposition;
     use serde_json::json;
 
     use super::*;
@@ -71,52 +69,61 @@ mod tests {
         ID.parse().unwrap()
     }
 
-    fn stands(disposition: Disposition) -> Standing {
-        (SeenState::Finished, Some(Outcome::Succeeded), disposition)
-    }
-
-    /// What a look finds that sees the job like this.
-    fn found(disposition: Disposition) -> Survey {
+    /// The job, decided about at this second.
+    fn summary(disposition: Disposition, second: u8) -> JobSummary {
         let summary = json!({
             "id": ID, "title": "t", "harness": "codex", "access": "write", "repository": "file:///r",
             "base": {"kind": "head", "commit": "c"}, "state": "finished", "outcome": "succeeded",
             "disposition": disposition, "createdAt": "2026-10-02T10:15:00Z",
+            "decidedAt": format!("2026-10-02T10:16:{second:02}Z"),
         });
-        let decided = if disposition == Disposition::Applied { HashSet::from([job()]) } else { HashSet::new() };
-        Survey { unfinished: Vec::new(), jobs: vec![serde_json::from_value(summary).unwrap()], decided }
+        serde_json::from_value(summary).unwrap()
+    }
+
+    fn stands(disposition: Disposition, second: u8) -> Standing {
+        standing(&summary(disposition, second))
+    }
+
+    /// What a look finds that sees the job like this.
+    fn found(disposition: Disposition, second: u8) -> Survey {
+        let gone = if disposition == Disposition::Discarded { HashSet::from([job()]) } else { HashSet::new() };
+        Survey { unfinished: Vec::new(), jobs: vec![summary(disposition, second)], gone }
     }
 
     /// Looks as it would be found now; how many news that gives.
-    fn look(seen: &mut Seen, disposition: Disposition) -> usize {
+    fn look(seen: &mut Seen, disposition: Disposition, second: u8) -> usize {
         let _ = seen.begin();
-        seen.looked(&found(disposition), |_| false).len()
+        seen.looked(&found(disposition, second), |_| false).len()
     }
 
     #[test]
     fn what_was_there_before_is_no_news_and_each_change_is_told_once() {
+        use Disposition::{Applied, Discarded, PartlyApplied, Pending};
         let mut seen = Seen::default();
-        let pending = [Disposition::Pending, Disposition::Pending, Disposition::Applied, Disposition::Pending];
-        assert_eq!(pending.map(|now| look(&mut seen, now)), [0, 0, 1, 1]);
-        assert!(!seen.moved(job(), stands(Disposition::Pending)));
-        assert!(seen.moved(job(), stands(Disposition::Applied)));
-        assert_eq!(look(&mut seen, Disposition::Applied), 0);
+        let looks =
+            [(Pending, 0), (Pending, 0), (PartlyApplied, 1), (PartlyApplied, 1), (PartlyApplied, 2), (Applied, 3)];
+        assert_eq!(looks.map(|(now, second)| look(&mut seen, now, second)), [0, 0, 1, 0, 1, 1]);
+        assert!(!seen.moved(job(), stands(Applied, 3)));
+        assert!(seen.moved(job(), stands(Pending, 4)));
+        assert_eq!(look(&mut seen, Pending, 4), 0);
+        assert_eq!((look(&mut seen, Discarded, 5), seen.begin().count()), (1, 0));
     }
 
     #[test]
     fn a_look_that_began_before_a_command_knows_less_than_we_do() {
         let mut seen = Seen::default();
-        look(&mut seen, Disposition::Pending);
+        look(&mut seen, Disposition::Pending, 0);
         assert_eq!(seen.begin().count(), 1);
-        assert!(seen.moved(job(), stands(Disposition::Applied)));
-        assert_eq!(seen.looked(&found(Disposition::Pending), |_| false).len(), 0, "it was applied since");
-        assert_eq!(look(&mut seen, Disposition::Pending), 1, "somebody else undid it");
+        assert!(seen.moved(job(), stands(Disposition::Applied, 1)));
+        assert_eq!(seen.looked(&found(Disposition::Pending, 0), |_| false).len(), 0, "it was applied since");
+        assert_eq!(look(&mut seen, Disposition::Pending, 2), 1, "somebody else undid it");
     }
 
     #[test]
     fn a_followed_job_is_told_of_by_its_follower() {
         let mut seen = Seen::default();
-        look(&mut seen, Disposition::Pending);
+        look(&mut seen, Disposition::Pending, 0);
         let _ = seen.begin();
-        assert_eq!(seen.looked(&found(Disposition::Applied), |_| true).len(), 0);
+        assert_eq!(seen.looked(&found(Disposition::Applied, 1), |_| true).len(), 0);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use pactify_core::job::outcome::Disposition;
 use pactify_core::job::state::SeenState;
 use pactify_core::protocol::view::file_uri;
 use pactify_core::protocol::{JobList, JobSummary, StatusParams};
@@ -16,8 +17,8 @@ pub(super) struct Survey {
     pub unfinished: Vec<JobId>,
     /// Every job that is not over or not decided, and those of the known ones that are both by now.
     pub jobs: Vec<JobSummary>,
-    /// Known jobs that need no further look.
-    pub decided: HashSet<JobId>,
+    /// Known jobs that need no further look: they are given up, or gone.
+    pub gone: HashSet<JobId>,
 }
 
 /// Looks at the jobs of the repositories of `folders`, and at `known` jobs that are no longer among them.
@@ -36,38 +37,49 @@ pub(super) fn survey(jobs: &Jobs, folders: &[AbsPath], known: &[JobId]) -> Resul
         found.jobs.push(job);
     }
     for id in known.iter().filter(|id| !ids.contains(*id)) {
-        found.decided.insert(id.clone());
-        if let Ok(job) = jobs.status(id) {
-            found.jobs.push(job.summary);
+        let job = jobs.summary(id).ok();
+        if job.as_ref().is_none_or(|job| job.disposition == Disposition::Discarded) {
+            found.gone.insert(id.clone());
         }
+        found.jobs.extend(job);
     }
     Ok(found)
 }
 
 /// The jobs of the repositories of `folders`, newest first; of all repositories when there is no folder. A folder
-/// outside any repository has none.
+/// outside any repository has none, and one that cannot be looked at hides no other.
 pub(super) fn of_folders(jobs: &Jobs, folders: &[AbsPath], all: bool) -> Result<Vec<JobSummary>, Failure> {
     let repositories: Vec<Option<String>> = match folders {
         [] => vec![None],
         folders => folders.iter().map(|folder| Some(file_uri(folder.as_path()))).collect(),
     };
-    let mut found: Vec<JobSummary> = Vec::new();
+    let (mut found, mut failed, count) = (Vec::new(), Vec::new(), repositories.len());
     for repository in repositories {
-        let mut params = StatusParams { job_id: None, repository, all, cursor: None, limit: Some(500) };
-        loop {
-            let page = match jobs.list(&params) {
-                Err(failure) if failure.code == FailureCode::NoRepository => break,
-                page => page?,
-            };
-            let JobList { jobs: page, next, .. } = page;
-            found.extend(page);
-            match next {
-                Some(next) => params.cursor = Some(next),
-                None => break,
-            }
+        match of_repository(jobs, repository, all) {
+            Ok(jobs) => found.extend(jobs),
+            Err(failure) if failure.code == FailureCode::NoRepository => {}
+            Err(failure) => failed.push(failure),
         }
     }
-    found.sort_by(|a, b| b.id.cmp(&a.id));
+    if failed.len() == count
+        && let Some(failure) = failed.pop()
+    {
+        return Err(failure);
+    }
+    found.sort_by(|a: &JobSummary, b| b.id.cmp(&a.id));
     found.dedup_by(|a, b| a.id == b.id);
     Ok(found)
+}
+
+fn of_repository(jobs: &Jobs, repository: Option<String>, all: bool) -> Result<Vec<JobSummary>, Failure> {
+    let mut found = Vec::new();
+    let mut params = StatusParams { job_id: None, repository, all, cursor: None, limit: Some(500) };
+    loop {
+        let JobList { jobs: page, next, .. } = jobs.list(&params)?;
+        found.extend(page);
+        match next {
+            Some(next) => params.cursor = Some(next),
+            None => return Ok(found),
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! `pactify.resume`: another turn of a finished job's session.
 
+use pactify_core::job::state::SeenState;
 use pactify_core::protocol::ResumeParams;
 
 use super::super::arguments::Arguments;
@@ -14,7 +15,10 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
     let session = context.session().clone();
     let work = context.engine().work(move |jobs| {
         let moved = jobs.resume(&params)?;
-        session.created(job);
+        // What waits for its turn looks as it ended: it is followed once it runs, as a job that another editor resumed.
+        if moved.state != SeenState::Finished {
+            session.created(job);
+        }
         Ok(moved)
     });
     answer(work.await?)
