@@ -27,9 +27,8 @@ vim.cmd('Pactify jobs')
 local window = vim.api.nvim_get_current_win()
 local function board() return kit.text_of(window) end
 local function job() return assert(board():match('id%s+(%S+)')) end
-check('a job of another Neovim runs', 20, function() return board():find('running', 1, true) end)
+check('a job of another Neovim runs', 60, function() return board():find('running', 1, true) end)
 leave()
-vim.wait(300)
 vim.fn.writefile({}, go)
 check('and ends well after that one has', 60, function() return board():find('succeeded', 1, true) end)
 now('with its result', board():find('1 file, +1 −1', 1, true))

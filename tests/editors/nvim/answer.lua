@@ -35,7 +35,7 @@ check('all of it can be read', 10, function()
   return vim.startswith(name, 'pactify://asks/') and kit.text_of(0) == 'echo one && rm -rf two\n'
 end)
 vim.api.nvim_set_current_win(window)
-kit.answers = { 'allow once: No' }
+kit.said, kit.answers = {}, { 'allow once: No' }
 kit.press('y')
 check(
   'the answers say what they mean before what the agent calls them',

@@ -70,7 +70,7 @@ local windows = vim.api.nvim_tabpage_list_wins(0)
 now('the list names the files', kit.text_of(windows[1]):find('M README.md', 1, true))
 check(
   'the base is at the left, the result at the right',
-  5,
+  20,
   function() return kit.text_of(windows[2]) == old and kit.text_of(windows[3]) == new end
 )
 now('both are compared', vim.wo[windows[2]].diff and vim.wo[windows[3]].diff)
@@ -98,7 +98,7 @@ check(
   20,
   function() return heard('buffers have unsaved text\nWrite them, then apply') end
 )
-check('without that, the refusal is told', 5, function() return heard('(unsavedBuffers)') end)
+check('without that, the refusal is told', 20, function() return heard('(unsavedBuffers)') end)
 now('and nothing is written', kit.on_disk('README.md') == old and not kit.on_disk('greeting.txt'))
 vim.cmd.cclose()
 vim.cmd.buffer(source)
@@ -107,7 +107,8 @@ vim.cmd('edit!')
 -- Apply.
 kit.answers = { false }
 vim.cmd('Pactify apply ' .. job)
-vim.wait(1000, function() return #kit.answers == 0 end)
+check('it is asked', 20, function() return #kit.answers == 0 end)
+vim.wait(500)
 now('a question left without an answer applies nothing', kit.on_disk('README.md') == old)
 kit.answers = { 'Apply all of it: 2 file(s)' }
 vim.cmd('Pactify apply ' .. job)
@@ -118,7 +119,7 @@ check(
 )
 check(
   'and in the buffer that shows the file',
-  5,
+  20,
   function() return vim.api.nvim_buf_get_lines(source, 2, 3, false)[1] == 'A small program that greets.' end
 )
 now('which has no text of its own', not vim.bo[source].modified)

@@ -157,7 +157,11 @@ function M.another(config)
   end
   local channel = vim.fn.jobstart(argv, { rpc = true })
   local function there(code, ...) return vim.fn.rpcrequest(channel, 'nvim_exec_lua', code, { ... }) end
-  return there, function() vim.fn.jobstop(channel) end
+  return there,
+    function()
+      vim.fn.jobstop(channel)
+      M.check('the other Neovim ends', 20, function() return vim.fn.jobwait({ channel }, 0)[1] ~= -1 end)
+    end
 end
 
 --- Ends the servers, and Neovim.

@@ -86,7 +86,7 @@ check(
 )
 check(
   'and shown in the clean buffer',
-  5,
+  20,
   function() return vim.api.nvim_buf_get_lines(source, 19, 20, false)[1] == 'twenty' end
 )
 check('the preview shows what was applied', 10, function()
@@ -136,7 +136,7 @@ check(
 )
 check(
   'and the clean buffer shows it',
-  5,
+  20,
   function() return vim.api.nvim_buf_get_lines(source, 2, 3, false)[1] == 'line 3' end
 )
 now(

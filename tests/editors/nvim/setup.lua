@@ -50,13 +50,10 @@ leave()
 if vim.lsp.enable then
   local that, leave_that = kit.another({ cmd = cmd, enable = false })
   that('vim.lsp.enable("pactify") vim.cmd.edit("README.md")')
-  kit.check(
-    'so does vim.lsp.enable',
-    20,
-    function()
-      return that('local one = vim.lsp.get_clients({ name = "pactify", bufnr = 0 })[1] return one and one.initialized')
-    end
-  )
+  kit.check('so does vim.lsp.enable', 20, function()
+    local one = 'vim.lsp.get_clients({ name = "pactify", bufnr = 0 })[1]'
+    return that(('local one = %s return one ~= nil and one.initialized == true'):format(one))
+  end)
   that('vim.cmd("Pactify jobs")')
   now('which commands then ask', that('return #vim.lsp.get_clients({ name = "pactify" })') == 1)
   leave_that()

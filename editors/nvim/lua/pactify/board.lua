@@ -8,8 +8,8 @@ local ui = require('pactify.ui')
 
 local M = {}
 
---- Between two looks, in milliseconds: for an agent that works, and for ages.
-local pace, slow_pace = 500, 30000
+--- Milliseconds between two looks, for an agent that works and for ages; seconds for an answer, which may never come.
+local pace, slow_pace, patience = 500, 30000, 5
 
 local space = vim.api.nvim_create_namespace('pactify.board')
 
@@ -17,7 +17,8 @@ local space = vim.api.nvim_create_namespace('pactify.board')
 ---@alias pactify.Board {buffer: integer, repository: string, all: boolean, lines: string[], job_at: table, heads: integer[]}
 local shown ---@type pactify.Board?
 local timer ---@type uv.uv_timer_t?
-local is_due, is_asking, is_stale = false, false, false
+local is_due = false
+local asked_at ---@type integer?
 
 --- How a standing looks; what is over in another way went wrong.
 local groups = { succeeded = 'DiagnosticOk', waiting = 'DiagnosticWarn', partlyApplied = 'DiagnosticInfo' }
@@ -52,7 +53,7 @@ local function details(job)
   return lines
 end
 
-local function render(list, width)
+local function render(list, width, otherwise)
   local lines, job_at, heads = {}, {}, {}
   local title = math.max(math.floor((width - 38) / 2), 16)
   for _, job in ipairs(list) do
@@ -64,7 +65,7 @@ local function render(list, width)
       job_at[#lines] = job
     end
   end
-  return #list > 0 and lines or { 'No job here. :Pactify delegate starts one.' }, job_at, heads
+  return #list > 0 and lines or ui.lines(otherwise or 'No job here. :Pactify delegate starts one.'), job_at, heads
 end
 
 ---@param board pactify.Board
@@ -88,11 +89,12 @@ local function fold(board, is_open)
   end
 end
 
---- Shows a list; folds and the cursor stay with their jobs.
+--- Shows a list, or why there is none; folds and the cursor stay with their jobs.
 ---@param board pactify.Board
-local function show(board, list)
+local function show(board, list, otherwise)
   local windows = vim.fn.win_findbuf(board.buffer)
-  local lines, job_at, heads = render(list, windows[1] and vim.api.nvim_win_get_width(windows[1]) or vim.o.columns)
+  local width = windows[1] and vim.api.nvim_win_get_width(windows[1]) or vim.o.columns
+  local lines, job_at, heads = render(list, width, otherwise)
   if vim.deep_equal(lines, board.lines) then
     board.job_at = job_at
     return
@@ -121,13 +123,11 @@ end
 local function look()
   local board = shown
   if not board or #vim.fn.win_findbuf(board.buffer) == 0 then return end
-  is_stale = is_asking
-  if is_asking then return end
-  is_asking = true
+  if asked_at and os.time() - asked_at < patience then return M.refresh() end
+  asked_at = os.time()
   local function asked(list)
-    is_asking = false
-    if shown == board and list.jobs then show(board, list.jobs) end
-    if is_stale then M.refresh() end
+    asked_at = nil
+    if shown == board then show(board, list.jobs or {}, list.code and list.message .. '\n' .. list.next) end
     return true
   end
   local params = vim.tbl_extend('force', jobs.here(board.all), { repository = board.repository })
@@ -181,9 +181,8 @@ function M.open(all)
     vim.api.nvim_set_current_win(window)
     return look()
   end
-  if not repository then
-    return ui.complain('there is no git repository here; open a file in one, or change the working folder')
-  end
+  -- It says why not.
+  if not repository then return client.request(require('pactify.protocol').request.status, {}) end
   -- The list of another repository makes room.
   if shown then vim.api.nvim_buf_delete(shown.buffer, { force = true }) end
   local buffer = ui.scratch('pactify://jobs', { 'Looking …' })

@@ -182,15 +182,17 @@ end
 --- Ends the servers and starts them again. Jobs don't notice.
 function M.restart()
   restarts = {}
-  for _, client in ipairs(vim.lsp.get_clients({ name = 'pactify' })) do
-    -- Neovim 0.10 calls it without itself.
-    client.stop(vim.fn.has('nvim-0.11') == 1 and client or nil --[[@as any]])
-  end
   local function is_gone() return #vim.lsp.get_clients({ name = 'pactify' }) == 0 end
-  wait(is_gone, start_patience, function()
+  local function stop(force, done)
+    vim.lsp.stop_client(vim.lsp.get_clients({ name = 'pactify' }), force)
+    wait(is_gone, start_patience, done)
+  end
+  local function start_again()
     M.attach_all()
     if M.get() then ui.say('the server was started again; your jobs go on') end
-  end)
+  end
+  -- One that does not end when it is asked to is ended.
+  stop(false, function() stop(true, start_again) end)
 end
 
 return M

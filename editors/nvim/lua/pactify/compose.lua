@@ -41,8 +41,8 @@ end
 local function header_end(lines) return lines[1] == '---' and vim.fn.index(lines, '---', 1) + 1 or 0 end
 
 --- The header, the text below it, and what cannot be understood.
-local function read(lines)
-  local header, problems, last = {}, {}, header_end(lines)
+local function read(lines, has_header)
+  local header, problems, last = {}, {}, has_header and header_end(lines) or 0
   for number = 2, last - 1 do
     local name, value = lines[number]:match('^(%a+):%s*(.-)%s*$')
     local problem
@@ -60,11 +60,7 @@ local function read(lines)
 end
 
 local function send(buffer)
-  local lines = vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
-  local header, text, problems = {}, table.concat(lines, '\n'), {}
-  if open[buffer].header then
-    header, text, problems = read(lines)
-  end
+  local header, text, problems = read(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), open[buffer].header)
   vim.diagnostic.set(space, buffer, problems)
   if #problems > 0 then
     return ui.complain(('nothing was sent: line %d: %s'):format(problems[1].lnum + 1, problems[1].message))
@@ -258,8 +254,8 @@ end
 ---@param message string
 ---@param done? fun()
 function M.resume(job, message, done)
-  client.request(request.resume, { jobId = job.id, message = message }, function()
-    ui.say(('"%s" goes on'):format(job.title))
+  client.request(request.resume, { jobId = job.id, message = message }, function(moved)
+    ui.say(('"%s" goes on'):format(job.title) .. (moved.state == 'finished' and ' once it is its turn' or ''))
     if done then done() end
   end)
 end

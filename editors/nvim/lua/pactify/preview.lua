@@ -367,13 +367,14 @@ function M.open(job, done)
     vim.api.nvim_set_current_win(old.window)
     return M.refresh(job.id, true)
   end
+  local root = client.root()
   ask(job, function(preview)
     vim.cmd.tabnew()
     vim.bo.bufhidden = 'wipe'
     local view = { job = job, preview = preview, sides = {}, hunks = {}, merging = false, turn = 0, first = 0 }
     view.marks = old and old.preview.changeSet == preview.changeSet and old.marks or {}
     view.list, view.window = ui.scratch('pactify://' .. job.id, {}), vim.api.nvim_get_current_win()
-    M.views[job.id] = view
+    M.views[job.id], vim.b[view.list].pactify_root = view, root
     vim.api.nvim_win_set_buf(0, view.list)
     vim.bo[view.list].filetype = 'pactify'
     vim.cmd('setlocal winfixwidth nowrap cursorline nonumber norelativenumber fillchars=eob:\\ ')
