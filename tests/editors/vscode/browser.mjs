@@ -127,15 +127,16 @@ export function hands(page) {
   const fill = (text) => page.locator(".quick-input-widget:visible input.input").fill(text, { timeout: PATIENCE });
   /** What Enter takes: rows of before the text was filled in may still be there. */
   const first = (text) => page.locator(".quick-input-list .monaco-list-row.focused", { hasText: text });
-  /** Types into the palette, again if a window that still starts takes the focus away, and takes the row. */
-  const palette = async (key, text, wanted) => {
-    const isThere = async () => {
+  /** Types into the palette and takes the row; again if a window that still starts takes the focus away meanwhile. */
+  const palette = async (key, text, wanted, taken) => {
+    const take = async () => {
       await page.keyboard.press(key);
       await fill(text);
       await first(wanted).waitFor({ timeout: PATIENCE });
+      await page.keyboard.press("Enter");
+      await taken();
     };
-    while (!(await inTime(isThere()))) await page.keyboard.press("Escape");
-    await page.keyboard.press("Enter");
+    while (!(await inTime(take()))) await page.keyboard.press("Escape");
   };
   return {
     row,
@@ -144,10 +145,13 @@ export function hands(page) {
     button: (place, text) => place.locator(".monaco-button", { hasText: text }).first(),
     dialog: (text) => page.locator(".monaco-dialog-box", { hasText: text }),
     /** Runs one of our commands by the palette. */
-    command: (name) => palette("F1", `>Pactify: ${name}`, `Pactify: ${name}`),
-    open: async (name) => {
-      await palette("Control+p", name, name);
-      await page.locator(".tab.active", { hasText: name }).waitFor();
+    command: (name) => {
+      const row = first(`Pactify: ${name}`);
+      return palette("F1", `>Pactify: ${name}`, `Pactify: ${name}`, () => row.waitFor({ state: "hidden", timeout: PATIENCE }));
+    },
+    open: (name) => {
+      const tab = page.locator(".tab.active", { hasText: name });
+      return palette("Control+p", name, name, () => tab.waitFor({ timeout: PATIENCE }));
     },
     /** Takes a row of a list that was opened to choose from. */
     choose: async (text) => {
@@ -155,10 +159,11 @@ export function hands(page) {
       await page.keyboard.press("Enter");
     },
     /** Presses what may move or be drawn anew under the pointer, and then hears nothing, until `heard` is there. */
-    press: async (what, heard) => {
+    press: async (what, heard, patience = PATIENCE) => {
+      // What is pressed may come late, and go soon: a toast lives for ten seconds.
+      await what.click();
       // Once it is heard, there may be nothing left to press.
-      do await inTime(what.click({ timeout: PATIENCE }));
-      while (!(await inTime(heard.waitFor({ timeout: PATIENCE }))));
+      while (!(await inTime(heard.waitFor({ timeout: patience })))) await inTime(what.click({ timeout: PATIENCE / 4 }));
     },
     showJobs: () => page.locator('.activitybar .action-item:has([aria-label^="Pactify"])').click(),
   };
@@ -203,13 +208,16 @@ function signal(server, name) {
   }
 }
 
-function freePort() {
-  return new Promise((resolve) => {
-    const socket = net.createServer().listen(0, "127.0.0.1", () => {
-      const { port } = socket.address();
-      socket.close(() => resolve(port));
+/** Below the ports of outgoing connections: nobody takes it before code-server has it. */
+async function freePort() {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const isFree = await new Promise((resolve) => {
+      const socket = net.createServer().once("error", () => resolve(false));
+      socket.listen(port, "127.0.0.1", () => socket.close(() => resolve(true)));
     });
-  });
+    if (isFree) return port;
+  }
 }
 
 async function answers(port) {

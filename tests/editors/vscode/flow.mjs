@@ -21,6 +21,7 @@ await withVsCode({
     const { row, pick, choose, toast, button, dialog, command, open, press, showJobs } = hands(page);
     const quiet = () => page.keyboard.press("Escape");
     const isIdle = () => page.locator(".statusbar-item", { hasText: "Activating" }).waitFor({ state: "detached" });
+    const part = () => page.locator(".codelens-decoration a", { hasText: "Apply lines 4–5" }).first();
     const outside = [];
     page.on("request", (request) => {
       const { protocol, hostname, href } = new URL(request.url());
@@ -48,7 +49,7 @@ await withVsCode({
     await shoot(page, "vscode-doctor");
     await quiet();
 
-    await step("a task is typed", 30, async () => {
+    await step("a task is typed", 90, async () => {
       const asked = page.locator(".quick-input-widget:visible", { hasText: "Write a Brief" });
       await press(button(page.locator(".sidebar .welcome-view"), "Delegate a Task"), asked);
       await page.keyboard.type("Greet people by name");
@@ -73,13 +74,14 @@ await withVsCode({
       await toast("codex: Greet people by name").waitFor();
     });
     fs.writeFileSync(given("PACTIFY_GO"), "");
-    await step("the end is told, with the way to the preview", 60, async () => {
+    await step("the end is told, with the way to the preview", 150, async () => {
       await press(button(toast("changed 3 files"), "Preview"), page.locator(".multiDiffEntry").first());
     });
     await step("one diff has all files", 60, async () => {
+      // It goes by itself.
+      await button(toast("changed 3 files"), "Apply").waitFor();
       await page.locator(".multiDiffEntry").nth(2).waitFor();
       await page.locator(".multiDiffEntry .char-insert, .multiDiffEntry .line-insert").first().waitFor();
-      await button(toast("changed 3 files"), "Apply").waitFor();
     });
     await step("the view has the files with their parts", 60, async () => {
       await press(row("Greet people by name"), row("main.c"));
@@ -92,13 +94,14 @@ await withVsCode({
     await shootBoth(page, "vscode-preview");
     check(!read("README.md").includes("name"), "the checkout was written before the apply");
 
-    await step("one file is opened, with what can be done above its parts", 30, async () => {
-      await press(row("main.c"), page.locator(".codelens-decoration a", { hasText: "Apply line" }).first());
+    await step("one file is opened, with what can be done above its parts", 90, async () => {
+      await press(row("main.c"), page.locator(".tab.active", { hasText: "main.c (Greet people by name)" }));
+      await part().waitFor();
       await isIdle();
     });
     await shootBoth(page, "vscode-parts");
     await step("one part is taken", 60, async () => {
-      await press(page.locator(".codelens-decoration a", { hasText: "Apply lines 4–5" }), row("applied"));
+      await press(part(), row("applied"));
       const main = read("src/main.c");
       check(main.includes("printf") && main.includes("greet();"), `more or less than the part: ${main}`);
     });

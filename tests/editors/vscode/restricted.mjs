@@ -28,7 +28,7 @@ await withVsCode({
     });
     await shoot(page, "vscode-restricted");
     for (const name of ["Delegate Task", "Doctor", "Restart Server"]) {
-      await step(`“${name}” asks for trust instead`, 30, async () => {
+      await step(`“${name}” asks for trust instead`, 90, async () => {
         await command(name);
         await toast("this workspace is in Restricted Mode").waitFor();
         check(!isStarted(), "something was started");
@@ -36,7 +36,7 @@ await withVsCode({
         await toast("this workspace is in Restricted Mode").waitFor({ state: "detached" });
       });
     }
-    await step("with trust, it begins", 60, async () => {
+    await step("with trust, it begins", 120, async () => {
       await command("Delegate Task");
       const trust = page.locator(".workspace-trust-editor .monaco-button", { hasText: /^Trust$/ }).first();
       await press(button(toast("this workspace is in Restricted Mode"), "Manage Workspace Trust"), trust);

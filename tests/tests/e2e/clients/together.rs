@@ -23,8 +23,9 @@ fn a_vs_code_and_a_neovim_on_one_repository_show_the_same() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("sample")?;
     stage_extension(&sandbox, &clients::installed(&sandbox))?;
+    let seen = sandbox.root().join("seen");
     let mut code = vs_code(&sandbox, repository.path(), "vscode/together.mjs")?;
-    code.env("PACTIFY_LSP", outside::program("pactify-lsp")?);
+    code.env("PACTIFY_LSP", outside::program("pactify-lsp")?).env("PACTIFY_SEEN", &seen);
     let code = Running::start(code, b"")?;
     let in_code = |what: &str| code.wait_for_line(&format!("ok - VS Code {what}"), PATIENCE).map(drop);
     let mut command = neovim(&sandbox, &repository)?;
@@ -56,11 +57,13 @@ fn a_vs_code_and_a_neovim_on_one_repository_show_the_same() -> Result<()> {
     nvim.until(&["Apply all of it: 1 file(s)"])?;
     nvim.enter("1")?;
     nvim.until(&["= M README.md"])?;
+    // Before VS Code sees it: what it does next is to undo it.
+    ensure!(repository.read("README.md")? == NEW, "not what was shown");
     nvim.enter(":tabclose")?;
     in_code("shows that Neovim applied it, and the new text")?;
-    ensure!(repository.read("README.md")? == NEW, "not what was shown");
     in_code("undoes it")?;
     nvim.until(&["A small program.", "succeeded"])?;
+    std::fs::write(&seen, "")?;
     in_code("applies it")?;
     nvim.until(&["Seen by both.", "No job here"])?;
     nvim.enter(":qall")?;
