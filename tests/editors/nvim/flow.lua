@@ -88,9 +88,11 @@ kit.press('q')
 now('q closes it', #vim.api.nvim_list_tabpages() == 1)
 local job = next(require('pactify.preview').views)
 
--- Unsaved text refuses.
+-- Unsaved text refuses, also where a copy of it was written elsewhere.
 vim.cmd.buffer(source)
 vim.api.nvim_buf_set_lines(source, 0, 1, false, { '# Mine' })
+vim.cmd.write(kit.folder .. '/copy.md')
+now('a copy is no save', vim.bo[source].modified)
 kit.answers = { 'Apply all of it: 2 file(s)', 'Apply nothing' }
 vim.cmd('Pactify apply ' .. job)
 check(

@@ -291,6 +291,38 @@ fn two_editors_that_apply_at_once_take_turns_and_are_told_who_is_busy() -> Resul
 }
 
 #[test]
+fn an_editor_hears_of_everything_that_another_one_does_with_a_result() -> Result<()> {
+    let sandbox = scripted_sandbox()?;
+    let repository = sandbox.filled("one")?;
+    let (mut one, mut other) = (Editor::open(&sandbox, repository.path())?, Editor::open(&sandbox, repository.path())?);
+    let job = one.delegate(&brief(&json!(["a", "b", "c"].map(|path| write(path, "new\n")))), &json!({}))?;
+    one.until(&job, "finished")?;
+    let mut hears = |disposition: &str| {
+        other.client().take(disposition, JOB, |message| {
+            let params = &message["params"];
+            message["method"] == "pactify/job/changed" && params["disposition"] == disposition
+        })
+    };
+    hears("pending")?;
+    let change_set = one.status(&job)?["changeSet"].clone();
+    let apply = |one: &mut Editor, path: &str| {
+        one.run("apply", &json!({"jobId": job, "changeSet": change_set, "select": [{"path": path}]}))
+    };
+    apply(&mut one, "a")?;
+    hears("partlyApplied")?;
+    // It stands as it did, and is another one.
+    apply(&mut one, "b")?;
+    hears("partlyApplied")?;
+    one.run("undo", &json!({"jobId": job}))?;
+    hears("partlyApplied")?;
+    apply(&mut one, "b")?;
+    apply(&mut one, "c")?;
+    hears("applied")?;
+    one.run("discard", &json!({"jobId": job}))?;
+    hears("discarded").map(drop)
+}
+
+#[test]
 fn a_tree_that_could_not_be_captured_is_told_kept_and_captured_by_a_cancel() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;

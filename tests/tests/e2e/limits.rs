@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::Result;
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, configure_more, limit, scripted_sandbox};
+use pactify_tests::editor::{Editor, JOB, configure_more, limit, scripted_sandbox};
 use pactify_tests::lsp::Launch;
 use pactify_tests::outside;
 use serde_json::{Value, json};
@@ -155,5 +155,33 @@ fn a_job_that_waits_for_its_turn_says_why() -> Result<()> {
     for job in [first, second] {
         assert_eq!(editor.until(&job, "finished")?["outcome"], "succeeded");
     }
+    Ok(())
+}
+
+#[test]
+fn a_resume_that_waits_for_its_turn_is_not_told_as_ended() -> Result<()> {
+    let sandbox = scripted_sandbox()?;
+    limit(&sandbox, "running-jobs", 1)?;
+    let repository = sandbox.filled("one")?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let resumed = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
+    let ends = |editor: &mut Editor| {
+        editor.client().take("the end", JOB, |message| {
+            message["method"] == "window/showMessage" && message["params"].to_string().contains("changed ")
+        })
+    };
+    ends(&mut editor)?;
+    let go = sandbox.root().join("go");
+    let running = json!([{"waitFor": [go.display().to_string(), 60.0]}]);
+    let running = editor.delegate(&brief(&running), &json!({}))?;
+    editor.event(&running, "launched")?;
+    let message = brief(&json!([write("b.txt", "b\n")]));
+    let moved = editor.run("resume", &json!({"jobId": resumed, "message": message}))?;
+    assert_eq!(moved["state"], "finished", "it waits: {moved:#}");
+    let told = editor.client().drain();
+    assert!(!told.iter().any(|message| message["method"] == "window/showMessage"), "{told:#?}");
+    fs::write(&go, "")?;
+    let told = ends(&mut editor)?;
+    assert!(told["params"]["message"].to_string().contains("changed 2 files"), "{told:#}");
     Ok(())
 }

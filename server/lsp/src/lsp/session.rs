@@ -7,10 +7,11 @@
 //! a person wants to see what works on their checkout; a look at the store every few seconds finds those that this
 //! server did not start.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use lsp_types::WorkspaceFoldersChangeEvent;
 use pactify_core::job::state::SeenState;
 use pactify_core::protocol::JobSummary;
@@ -50,6 +51,8 @@ pub(super) enum Event {
     Asked(Question),
     /// A job was created here.
     Created(JobId),
+    /// A job that ended like this was resumed here, and waits for its turn.
+    QueuedAgain(JobSummary),
     /// A command moved a job.
     Moved(JobSummary),
     /// An opened text was compared with its file.
@@ -93,6 +96,8 @@ struct Session {
     followed: HashSet<JobId>,
     /// Lost jobs that could not be repaired: whoever moves them tells, and nobody tries over and over.
     given_up: HashSet<JobId>,
+    /// Jobs that wait for their turn since they were resumed here, and when they had ended.
+    queued_again: HashMap<JobId, Option<Timestamp>>,
     /// For clients that are told of changes.
     seen: Seen,
     surveying: bool,
@@ -113,6 +118,7 @@ pub(super) fn start(engine: Engine, outbox: Outbox) -> SessionHandle {
         followers: JoinSet::new(),
         followed: HashSet::new(),
         given_up: HashSet::new(),
+        queued_again: HashMap::new(),
         seen: Seen::default(),
         surveying: false,
     };
@@ -140,6 +146,11 @@ impl SessionHandle {
     /// A job was created: it is followed from its first event on.
     pub(super) fn created(&self, job: JobId) {
         self.send(Event::Created(job));
+    }
+
+    /// A job was resumed here and waits for its turn: until then it looks as it ended before.
+    pub(super) fn queued_again(&self, before: JobSummary) {
+        self.send(Event::QueuedAgain(before));
     }
 
     /// A command moved a job.
@@ -238,6 +249,11 @@ impl Session {
             }
             Event::Asked(question) => self.answer(question),
             Event::Created(job) => self.follow(job, Replay::All),
+            Event::QueuedAgain(before) => {
+                if let Ok(job) = before.id.parse() {
+                    self.queued_again.insert(job, before.ended_at);
+                }
+            }
             Event::Moved(job) => self.see(&job),
             Event::Compared { path, opening, differs } => {
                 if differs {
@@ -343,7 +359,8 @@ impl Session {
         self.surveying = true;
         let folders = self.folders.paths().to_vec();
         let known = self.seen.begin().filter(|job| !self.followed.contains(*job)).cloned();
-        let known: Vec<JobId> = if self.client.changes { known.collect() } else { Vec::new() };
+        let mut known: Vec<JobId> = if self.client.changes { known.collect() } else { Vec::new() };
+        known.extend(self.queued_again.keys().cloned());
         let (engine, events) = (self.engine.clone(), self.events.clone());
         tokio::spawn(async move {
             let survey = engine.work(move |jobs| survey(jobs, &folders, &known)).await;
@@ -354,6 +371,15 @@ impl Session {
     }
 
     fn on_survey(&mut self, survey: &Survey) {
+        for job in &survey.jobs {
+            let Ok(id) = job.id.parse::<JobId>() else { continue };
+            let ended_at = self.queued_again.get(&id);
+            // Its turn may have come and gone since the last look: then its end is still to be told.
+            if ended_at.is_some_and(|before| job.state != SeenState::Finished || job.ended_at != *before) {
+                self.queued_again.remove(&id);
+                self.follow(id, Replay::All);
+            }
+        }
         for job in &survey.unfinished {
             if !self.given_up.contains(job) {
                 self.follow(job.clone(), Replay::Nothing);

@@ -14,9 +14,11 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
     let job = job_id(&params.job_id)?;
     let session = context.session().clone();
     let work = context.engine().work(move |jobs| {
+        let before = jobs.summary(&job)?;
         let moved = jobs.resume(&params)?;
-        // What waits for its turn looks as it ended: it is followed once it runs, as a job that another editor resumed.
-        if moved.state != SeenState::Finished {
+        if moved.state == SeenState::Finished {
+            session.queued_again(before);
+        } else {
             session.created(job);
         }
         Ok(moved)
