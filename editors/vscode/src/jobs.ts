@@ -8,7 +8,7 @@ import * as say from "./say";
 import { Refusal, type Server, tellMenus } from "./server";
 import { standing, summary } from "./words";
 
-/** Between two rounds of questions, in milliseconds: often enough to look live. */
+/** From one round of questions to the next, in milliseconds: often enough to look live. */
 const PAUSE = 250;
 /** With news of more jobs than this, the lists are read instead. */
 const MOST_SINGLE = 8;
@@ -17,9 +17,12 @@ const DECIDED = 50;
 
 export class Jobs {
   private readonly known = new Map<string, JobSummary>();
+  /** The jobs to ask for again; "" is for all of them. */
   private readonly stale = new Set<string>();
-  private isAllStale = false;
-  private looking: Promise<void> | undefined;
+  /** A round of questions that has not begun, and the last one that has. */
+  private coming: Promise<void> | undefined;
+  private asked: Promise<unknown> = Promise.resolve();
+  private pause = this.asked;
   private readonly changes = new vscode.EventEmitter<void>();
   private readonly endings = new vscode.EventEmitter<string>();
   readonly onDidChange = this.changes.event;
@@ -34,15 +37,13 @@ export class Jobs {
       server.on("pactify/job/changed", ({ jobId, state, disposition }) => {
         const isUndo = this.all().some((job) => job.id === jobId && isApplied(job));
         void this.hear(jobId);
-        if (isOver({ state }) && disposition === "pending" && !isUndo) this.endings.fire(jobId);
+        if (state === "finished" && disposition === "pending" && !isUndo) this.endings.fire(jobId);
       }),
     );
   }
 
   /** What is known now, newest first. */
-  all(): JobSummary[] {
-    return [...this.known.values()].sort((a, b) => b.createdAt.localeCompare(a.createdAt));
-  }
+  readonly all = (): JobSummary[] => [...this.known.values()].sort((a, b) => b.createdAt.localeCompare(a.createdAt));
 
   readonly seen = (jobId: string): JobSummary | undefined => this.known.get(jobId);
 
@@ -53,16 +54,16 @@ export class Jobs {
     return status.job;
   }
 
-  /** There is news of a job, or of any; everything is up to date when this is done. */
-  async hear(jobId?: string): Promise<void> {
-    if (jobId === undefined) this.isAllStale = true;
-    else this.stale.add(jobId);
-    await (this.looking ??= this.look().finally(() => (this.looking = undefined)));
+  /** There is news of a job, or of any; it is known when this is done. */
+  async hear(jobId = ""): Promise<void> {
+    this.stale.add(jobId);
+    await (this.coming ??= this.pause.then(() => this.look()));
   }
 
-  /** Lets the person choose among the jobs that `fit`; nothing if they don't, or if there is none. */
+  /** Lets the person choose among the jobs that `fit`; nothing if they don't, or if there is none. Fails with the round. */
   async choose(title: string, none: string, fits: (job: JobSummary) => boolean): Promise<JobSummary | undefined> {
     await this.hear();
+    await this.asked;
     const jobs = this.all().filter(fits);
     if (jobs.length === 0) return void say.info(none);
     const items = jobs.map((job) => ({ label: job.title, description: standing(job), detail: summary(job), job }));
@@ -70,20 +71,15 @@ export class Jobs {
   }
 
   private async look(): Promise<void> {
-    while (this.isAllStale || this.stale.size > 0) {
-      const ids = [...this.stale];
-      const isAll = this.isAllStale || ids.length > MOST_SINGLE;
-      this.isAllStale = false;
-      this.stale.clear();
-      try {
-        await (isAll ? this.readAll() : Promise.all(ids.map((id) => this.get(id))));
-      } catch (error) {
-        // What is wrong is told where a person acts on jobs; here it is only kept for the log.
-        this.server.log.warn(`the jobs can't be read: ${String(error)}`);
-      }
-      this.changes.fire();
-      await new Promise((resolve) => setTimeout(resolve, PAUSE));
-    }
+    const ids = [...this.stale];
+    const isAll = this.stale.has("") || ids.length > MOST_SINGLE;
+    this.stale.clear();
+    this.coming = undefined;
+    this.asked = isAll ? this.readAll() : Promise.all(ids.map((id) => this.get(id)));
+    this.pause = Promise.allSettled([this.asked, new Promise((resolve) => setTimeout(resolve, PAUSE))]);
+    // What is wrong is told where a person acts on jobs; here it is only kept for the log.
+    await this.asked.catch((error: unknown) => this.server.log.warn(`the jobs can't be read: ${String(error)}`));
+    this.changes.fire();
   }
 
   private keep(job: JobSummary): void {
@@ -91,10 +87,10 @@ export class Jobs {
     else this.known.set(job.id, job);
   }
 
-  /** All undecided jobs, and the newest of the others. Some of several folders may hold no repository. */
+  /** All undecided jobs, and the newest of the others, of the folders that can be listed. */
   private async readAll(): Promise<void> {
     const found: JobSummary[] = [];
-    let repositories = 0;
+    let [repositories, refusal]: [number, Refusal | undefined] = [0, undefined];
     for (const { uri } of vscode.workspace.workspaceFolders ?? []) {
       try {
         const repository = uri.toString();
@@ -102,9 +98,13 @@ export class Jobs {
         found.push(...(await this.list({ repository }, true)));
         repositories += 1;
       } catch (error) {
-        if (!(error instanceof Refusal) || error.data.code !== "noRepository") throw error;
+        if (!(error instanceof Refusal)) throw error;
+        if (error.data.code === "noRepository") continue;
+        this.server.log.warn(`jobs of ${uri.fsPath} can't be read: ${error.message}`);
+        refusal = error;
       }
     }
+    if (repositories === 0 && refusal !== undefined) throw refusal;
     tellMenus("repositories", repositories);
     this.known.clear();
     for (const job of found) this.keep(job);
@@ -118,7 +118,7 @@ export class Jobs {
   }
 }
 
-export const isOver = ({ state }: Pick<JobSummary, "state">): boolean => state === "finished" || state === "lost";
+export const isOver = ({ state }: JobSummary): boolean => state === "finished" || state === "lost";
 export const hasChanges = (job: JobSummary): boolean => isOver(job) && (job.changes?.files ?? 0) > 0;
 export const hasResult = (job: JobSummary): boolean => hasChanges(job) && job.disposition !== "applied";
 export const isApplied = ({ disposition: what }: JobSummary): boolean => what === "applied" || what === "partlyApplied";

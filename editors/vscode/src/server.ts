@@ -62,9 +62,7 @@ export class Server {
   }
 
   /** Starts it, once; a start that failed can be tried again. */
-  start(): Promise<void> {
-    return (this.starting ??= this.launch());
-  }
+  readonly start = (): Promise<void> => (this.starting ??= this.launch());
 
   /** Starts it anew. However often this is asked for meanwhile, it is started once more at most. */
   restart(): Promise<void> {
@@ -83,9 +81,8 @@ export class Server {
     }
   }
 
-  on<M extends keyof Notifications>(method: M, listen: (params: Notifications[M]) => void): vscode.Disposable {
-    return this.client.onNotification(method, listen);
-  }
+  readonly on = <M extends keyof Notifications>(method: M, heard: (of: Notifications[M]) => void): vscode.Disposable =>
+    this.client.onNotification(method, heard);
 
   private async launch(): Promise<void> {
     this.isStale = false;
@@ -115,11 +112,9 @@ export class Server {
   }
 }
 
-function isErrorData(data: unknown): data is ErrorData {
-  return typeof data === "object" && data !== null && "code" in data && "next" in data && "message" in data;
-}
+const isErrorData = (data: unknown): data is ErrorData =>
+  typeof data === "object" && data !== null && "code" in data && "next" in data && "message" in data;
 
 /** What `when` clauses ask for, below `pactify`. */
-export function tellMenus(key: string, value: unknown): void {
+export const tellMenus = (key: string, value: unknown): void =>
   void vscode.commands.executeCommand("setContext", `pactify.${key}`, value);
-}

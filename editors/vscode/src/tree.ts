@@ -64,9 +64,7 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
       vscode.window.registerFileDecorationProvider(this),
       jobs.onDidChange(() => this.update()),
       results.onDidChange((jobId) => this.changes.fire(this.nodes.get(jobId))),
-      this.view.onDidChangeCheckboxState(({ items }) => {
-        for (const [node, state] of items) this.check(node, state === CHECKED);
-      }),
+      this.view.onDidChangeCheckboxState(({ items }) => items.forEach(([node, on]) => this.check(node, on === CHECKED))),
     );
   }
 
@@ -141,9 +139,8 @@ export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecoratio
     return filled.map(([group]) => ({ kind: "group", group, repository }));
   }
 
-  private members(group: string, repository: string | undefined): JobSummary[] {
-    return this.jobs.all().filter((job) => groupOf(job) === group && job.repository === repository);
-  }
+  private readonly members = (group: string, repository: string | undefined): JobSummary[] =>
+    this.jobs.all().filter((job) => groupOf(job) === group && job.repository === repository);
 
   /** The same object for the same job: the view knows nodes by that. */
   private node(job: JobSummary): JobNode {
@@ -217,14 +214,8 @@ function jobItem(job: JobSummary, isChosenFrom: boolean): vscode.TreeItem {
   const [icon, theme] = ICONS[iconOf(job)] ?? ["circle-outline"];
   const description = `${doing(job)} · ${age(job)}`;
   const terms = `${job.access === "write" ? "may write" : "read-only"}, from ${words(job.base.kind)}`;
-  const flags = [
-    isWaiting(job) && "waiting",
-    isOver(job) ? "over" : "running",
-    hasChanges(job) && "changes",
-    hasResult(job) && "result",
-    isApplied(job) && "applied",
-    isChosenFrom && "chosen",
-  ];
+  const ofResult = [hasChanges(job) && "changes", hasResult(job) && "result", isApplied(job) && "applied"];
+  const flags = [isWaiting(job) && "waiting", isOver(job) ? "over" : "running", ...ofResult, isChosenFrom && "chosen"];
   return item({
     label: job.title,
     id: job.id,

@@ -19,9 +19,8 @@ export const counts = (all: Totals): string => `${files(all.files)}, +${all.adde
 
 export const titled = (job: Pick<JobSummary, "harness" | "title">): string => `${job.harness}: ${job.title}`;
 
-export function standing({ disposition, outcome, state }: JobSummary): string {
-  return [outcome ?? state, ...(disposition === "pending" ? [] : [disposition])].map(words).join(", ");
-}
+export const standing = ({ disposition, outcome, state }: JobSummary): string =>
+  [outcome ?? state, ...(disposition === "pending" ? [] : [disposition])].map(words).join(", ");
 
 export function doing({ activity, changes, outcome, state, waiting }: JobSummary): string {
   if (waiting !== undefined) return `waits for you (${ago(waiting.since)}): ${waiting.title}`;
@@ -62,6 +61,5 @@ export const name = ({ path, pathBytes: bytes }: PathName): PathName => ({ path,
 export const key = ({ path, pathBytes }: PathName): string => (pathBytes === undefined ? `p:${path}` : `b:${pathBytes}`);
 
 /** A fragment of the server's as a sentence. */
-export function sentence(fragment: string): string {
-  return `${fragment.charAt(0).toUpperCase()}${fragment.slice(1)}${/[.!?]$/.test(fragment) ? "" : "."}`;
-}
+export const sentence = (fragment: string): string =>
+  `${fragment.charAt(0).toUpperCase()}${fragment.slice(1)}${/[.!?]$/.test(fragment) ? "" : "."}`;

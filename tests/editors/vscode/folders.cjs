@@ -7,7 +7,7 @@ const path = require("node:path");
 const vscode = require("vscode");
 const kit = require("./kit.cjs");
 
-const { asked, inView, jobNamed, person, run, script, told, until } = kit;
+const { asked, inView, isShown, jobNamed, person, run, script, told, until } = kit;
 
 /** A pause that nobody notices, in milliseconds; a machine that is quiet has no longer ones. */
 const UNNOTICED = 50;
@@ -64,6 +64,23 @@ function tests() {
     assert.deepStrictEqual([read(two, "two.txt"), read(one, "two.txt")], ["two\n", undefined]);
     person.buttons = [];
     await vscode.commands.executeCommand("workbench.action.closeAllEditors");
+  });
+
+  it("lists the jobs of the other folders where one is gone", async () => {
+    const gone = vscode.Uri.joinPath(one.uri, "../gone");
+    const change = async (at, count, ...folders) => {
+      const heard = new Promise((resolve) => {
+        const listening = vscode.workspace.onDidChangeWorkspaceFolders(() => resolve(listening.dispose()));
+      });
+      assert.ok(vscode.workspace.updateWorkspaceFolders(at, count, ...folders.map((uri) => ({ uri }))));
+      await heard;
+    };
+    await change(1, 1, gone);
+    await until("the jobs of one", 30, async () => (await isShown("Work in one")) && !(await isShown("Work in two")));
+    await change(2, 0, two.uri);
+    await inView("Work in two", "1 file");
+    await change(1, 1);
+    await inView("Work in two", "1 file");
   });
 
   /** The longest that a word to the window and back took while `work` went on, and what this process computed for it. */
