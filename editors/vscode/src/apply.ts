@@ -4,7 +4,8 @@
 import { basename } from "node:path";
 import * as vscode from "vscode";
 import { openMerges } from "./preview";
-import type { ApplyParams, Conflict, FileChange, JobSummary, Preview, Selected } from "./protocol";
+import type { ApplyParams, Conflict, FileChange, JobSummary, Preview } from "./protocol";
+import type { Selection } from "./results";
 import * as say from "./say";
 import { Refusal, type Server } from "./server";
 import { counts, files, isSpecial, name, sentence } from "./words";
@@ -36,12 +37,8 @@ export async function apply(server: Server, job: JobSummary, preview: Preview): 
 }
 
 /** Applies what was chosen path by path and part by part, once it is confirmed. */
-export async function applySelected(
-  server: Server,
-  job: JobSummary,
-  preview: Preview,
-  { select, files: chosen }: { select: Selected[]; files: FileChange[] },
-): Promise<boolean> {
+export async function applySelected(server: Server, job: JobSummary, preview: Preview, all: Selection): Promise<boolean> {
+  const { select, files: chosen } = all;
   const of = (groups?: string[]): string => (groups === undefined ? "" : `: ${groups.length} of its parts`);
   const named = chosen.map((file, at) => ({ ...file, path: file.path + of(select[at]?.groups) }));
   const detail = [listed("Chosen:", named), listed(ACTING, chosen.filter(isSpecial))];

@@ -17,6 +17,9 @@ const NO_LINES = { oldStart: 0, oldLines: [], newStart: 0, newLines: [] };
 /** A part of a file that can be taken by itself. */
 export type Part = HunkView & { id: string };
 
+/** What is chosen, as an apply names it, and the paths that it touches. */
+export type Selection = { select: Selected[]; files: FileChange[] };
+
 interface Known {
   /** What it was asked of: a job that moved on has something else to show. */
   readonly of: string;
@@ -47,6 +50,7 @@ export class Results {
     const { parts } = this.of(job);
     const asked = parts.get(key(path)) ?? this.askParts(job, path);
     parts.set(key(path), asked);
+    asked.catch(() => parts.delete(key(path)));
     return asked;
   }
 
@@ -72,8 +76,8 @@ export class Results {
     return this.known.get(job.id)?.chosen.get(key(path))?.parts ?? new Set();
   }
 
-  /** Everything that is chosen of the job, as an apply names it, and the paths that it touches. */
-  selection(job: JobSummary): { select: Selected[]; files: FileChange[] } {
+  /** Everything that is chosen of the job. */
+  selection(job: JobSummary): Selection {
     const all = [...(this.known.get(job.id)?.chosen.values() ?? [])];
     const select = all.map(({ file, parts }) => (parts === "all" ? name(file) : { ...name(file), groups: [...parts] }));
     return { select, files: all.map(({ file }) => file) };
