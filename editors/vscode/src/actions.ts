@@ -23,6 +23,8 @@ const NO_CHECK = "Nothing is selected: check files or parts below a job in the j
 export class Actions {
   /** What this window showed, by job: only that can be applied. */
   private readonly seen = new Map<string, string>();
+  /** What the person typed for jobs that were not resumed with it. */
+  private readonly unsent = new Map<string, string>();
 
   constructor(
     private readonly server: Server,
@@ -148,12 +150,15 @@ export class Actions {
     }
   }
 
-  private async resume({ id, title }: JobSummary, prompt = "What should the agent do next?", before = ""): Promise<void> {
-    const text = await say.line(`Resume “${title}”`, prompt);
+  private async resume({ id, title, endedAt }: JobSummary, prompt = "What should it do next?", lead = ""): Promise<void> {
+    const text = await say.line(`Resume “${title}”`, prompt, { value: this.unsent.get(id) ?? "" });
     if (text === undefined || text.trim() === "") return;
-    const params = { jobId: id, message: before + text };
+    this.unsent.set(id, text);
+    const params = { jobId: id, message: lead + text };
     const moved = await approving(this.server, () => this.server.request("pactify/job/resume", params));
-    if (moved) this.delegation.follow(id);
+    if (moved === undefined) return;
+    this.unsent.delete(id);
+    this.delegation.follow(id, endedAt);
   }
 
   private async discard(job: JobSummary): Promise<void> {
@@ -200,6 +205,5 @@ export class Actions {
   }
 }
 
-async function show(language: string, content: string): Promise<void> {
-  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ language, content }));
-}
+const show = async (language: string, content: string): Promise<unknown> =>
+  vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ language, content }));

@@ -29,7 +29,7 @@ export class Delegation {
   constructor(
     private readonly server: Server,
     private readonly jobs: Jobs,
-    readonly follow: (jobId: string) => void,
+    readonly follow: (jobId: string, before?: string) => void,
     context: vscode.ExtensionContext,
   ) {
     const lenses: vscode.CodeLensProvider = {
@@ -42,10 +42,9 @@ export class Delegation {
     const fixes: vscode.CodeActionProvider = {
       provideCodeActions: ({ uri }, _, { diagnostics }) =>
         diagnostics.map((problem) => {
+          const command = { command: "pactify.ui.delegateFix", title: FIX, arguments: [uri, problem] };
           const action = new vscode.CodeAction(FIX, vscode.CodeActionKind.QuickFix);
-          action.command = { command: "pactify.ui.delegateFix", title: FIX, arguments: [uri, problem] };
-          action.diagnostics = [problem];
-          return action;
+          return Object.assign(action, { command, diagnostics: [problem] });
         }),
     };
     context.subscriptions.push(
@@ -133,10 +132,15 @@ export class Delegation {
     const earlier = item.job && (await this.jobs.get(item.job.id)).brief;
     const begun = template ?? earlier ?? (item.act === "write" ? typed : undefined);
     if (begun !== undefined) return this.write(folder, begun + about, options);
-    const chosen = item.act === "options" ? await choose(this.server, { repository: folder.uri.toString() }) : options;
-    if (chosen === undefined || typed === "") return;
-    const brief = typed + about;
-    await this.start("pactify/job/delegate", { brief, repository: folder.uri.toString(), ...chosen });
+    const [brief, repository] = [typed + about, folder.uri.toString()];
+    let [chosen, isStarted]: [Options | undefined, boolean] = [options, false];
+    try {
+      if (item.act === "options") chosen = await choose(this.server, { repository });
+      isStarted = chosen ? await this.start("pactify/job/delegate", { brief, repository, ...chosen }) : false;
+    } finally {
+      // What was typed is not lost with a job that does not start.
+      if (!isStarted) await this.write(folder, brief, chosen ?? options);
+    }
   }
 
   /** What can be chosen instead of typing: templates, and what was asked before. */

@@ -21,7 +21,7 @@ export function activate(context: vscode.ExtensionContext): { tree: Tree } {
   const jobs = new Jobs(server, context);
   const results = new Results(server, context, jobs);
   const tree = new Tree(jobs, results, context);
-  const delegation = new Delegation(server, jobs, (jobId) => watch.follow(jobId), context);
+  const delegation = new Delegation(server, jobs, (...job) => watch.follow(...job), context);
   const actions = new Actions(server, jobs, results, new DiffLenses(jobs, results, context), delegation);
   const watch = new Watch(server, jobs, context, (jobId) => actions.tell(jobId));
   showInStatusBar(jobs, context);
@@ -54,9 +54,7 @@ export function activate(context: vscode.ExtensionContext): { tree: Tree } {
     // In the diff of all files the editor's resource is that diff, not what the cursor is in.
     vscode.window.onDidChangeActiveTextEditor((editor) => tellMenus("here", shownBy(editor?.document.uri) !== undefined)),
     vscode.workspace.onDidGrantWorkspaceTrust(restart),
-    vscode.workspace.onDidChangeConfiguration((change) => {
-      if (change.affectsConfiguration("pactify.server.path")) void restart();
-    }),
+    vscode.workspace.onDidChangeConfiguration((it) => it.affectsConfiguration("pactify.server.path") && restart()),
   );
   if (vscode.workspace.isTrusted) void shown(() => server.start().then(() => watch.resume()));
   return { tree };

@@ -6,12 +6,12 @@ import { hasResult, isOver, isWaiting, type Jobs } from "./jobs";
 import { shown } from "./problem";
 import type { JobSummary } from "./protocol";
 import * as say from "./say";
-import type { Server } from "./server";
+import { Refusal, type Server } from "./server";
 import { setting } from "./settings";
 import { doing, titled } from "./words";
 
-/** The window's own jobs, as a reload of it leaves them. */
-const OWN = "pactify.own";
+/** The window's own jobs, as a reload of it leaves them, by id: each with when it ended before, if it was resumed. */
+const OWN = "pactify.followed";
 /** Whoever waits longer than this, in milliseconds, has likely turned to something else. */
 const LONG = 60_000;
 
@@ -26,31 +26,37 @@ export class Watch {
   }
 
   resume(): void {
-    const forget = (jobId: string) => () => this.context.workspaceState.update(OWN, this.own(jobId));
     // What was pruned meanwhile is nothing to wait for.
-    for (const id of this.own()) void this.jobs.get(id).then(() => shown(() => this.toast(id)), forget(id));
+    const forget = (id: string) => (error: unknown) =>
+      error instanceof Refusal && error.data.code === "jobNotFound" && this.keep(id, undefined);
+    for (const id of Object.keys(this.own())) void this.jobs.get(id).then(() => shown(() => this.toast(id)), forget(id));
   }
 
-  /** Shows a job that was started here, until it is over. */
-  follow(jobId: string): void {
-    void this.context.workspaceState.update(OWN, [...this.own(jobId), jobId]);
+  /** Shows a job that was started here, until it is over; one that was resumed had another end before. */
+  follow(jobId: string, before = ""): void {
+    this.keep(jobId, before);
     void this.jobs.hear(jobId);
     void shown(() => this.toast(jobId));
   }
 
   private async toast(jobId: string): Promise<void> {
-    const job = await this.jobs.get(jobId);
-    if (isOver(job)) return this.ended(jobId);
+    const before = this.own()[jobId] ?? "";
+    let job: JobSummary | undefined = await this.jobs.get(jobId);
+    if (job.endedAt === before) void say.info(`${titled(job)} goes on when its turn comes.`);
+    while (job?.endedAt === before) job = await this.next(jobId);
+    if (job === undefined || job.state === "finished") return this.ended(jobId);
     await say.progress(titled(job), async (report, cancellation) => {
       cancellation.onCancellationRequested(() => shown(() => this.server.request("pactify/job/cancel", { jobId })));
       let asked: string | undefined;
-      for (let now: JobSummary | undefined = job; now !== undefined && !isOver(now); now = this.jobs.seen(jobId)) {
-        report(doing(now));
-        if (now.waiting !== undefined && now.waiting.requestId !== asked) void this.asks(now);
-        asked = now.waiting?.requestId;
-        await next(this.jobs.onDidChange);
+      // A lost job is recovered, and then it ends.
+      for (; job !== undefined && job.state !== "finished"; job = await this.next(jobId)) {
+        report(doing(job));
+        if (job.waiting !== undefined && job.waiting.requestId !== asked) void this.asks(job);
+        asked = job.waiting?.requestId;
       }
     });
+    // Unless that was announced.
+    if (this.own()[jobId] !== undefined) await this.ended(jobId);
   }
 
   private async asks(job: JobSummary): Promise<void> {
@@ -59,28 +65,31 @@ export class Watch {
   }
 
   private async ended(jobId: string): Promise<void> {
-    const isOwn = this.own().includes(jobId);
-    if (isOwn) await this.context.workspaceState.update(OWN, this.own(jobId));
-    const { startedAt, createdAt } = await this.jobs.get(jobId);
+    const before = this.own()[jobId];
+    const { state, startedAt, createdAt, endedAt } = await this.jobs.get(jobId);
+    // It may be told of already, or have to queue for another turn.
+    if (state !== "finished" || endedAt === before || this.own()[jobId] !== before) return;
+    this.keep(jobId, undefined);
     const isLong = Date.now() - Date.parse(startedAt ?? createdAt) > LONG;
     const isNotice = isLong && !vscode.window.state.focused && setting("notice");
     // Whoever walks by may read it.
-    if (isNotice ? await say.info("Pactify: a job has ended.", ["Show"]) : isOwn) await this.tell(jobId);
+    if (isNotice ? await say.info("Pactify: a job has ended.", ["Show"]) : before !== undefined) await this.tell(jobId);
   }
 
-  /** The jobs that were started here and have not ended, but for this one. */
-  private own(without?: string): string[] {
-    return this.context.workspaceState.get<string[]>(OWN, []).filter((jobId) => jobId !== without);
-  }
-}
+  private readonly own = (): Record<string, string> => this.context.workspaceState.get(OWN, {});
 
-const next = (event: vscode.Event<void>): Promise<void> =>
-  new Promise((resolve) => {
-    const heard = event(() => {
-      heard.dispose();
-      resolve();
+  private readonly keep = (jobId: string, before: string | undefined): unknown =>
+    this.context.workspaceState.update(OWN, { ...this.own(), [jobId]: before });
+
+  /** The job as the next news have it. */
+  private readonly next = (jobId: string): Promise<JobSummary | undefined> =>
+    new Promise((resolve) => {
+      const heard = this.jobs.onDidChange(() => {
+        heard.dispose();
+        resolve(this.jobs.seen(jobId));
+      });
     });
-  });
+}
 
 /** Shows how many jobs work on this window's folders, and whether one waits for the person. */
 export function showInStatusBar(jobs: Jobs, context: vscode.ExtensionContext): void {

@@ -18,8 +18,8 @@ const until = async (what, seconds, condition) => {
 
 /** What the extension asked or told. */
 const asked = [];
-/** How the person answers: the buttons that they press, by their beginnings; what they type; what they choose. */
-const person = { buttons: [], words: "", pick: (items) => items[0], folder: undefined };
+/** How the person answers: the buttons that they press, by their beginnings; what they type, and over what; what they choose. */
+const person = { buttons: [], words: "", offered: undefined, pick: (items) => items[0], folder: undefined };
 const answer = async (text, ...rest) => {
   const [options] = rest;
   asked.push([text, options?.detail].filter(Boolean).join("\n"));
@@ -32,7 +32,10 @@ const bar = {};
 function playThePerson() {
   const { window } = vscode;
   for (const name of ["showInformationMessage", "showWarningMessage", "showErrorMessage"]) window[name] = answer;
-  window.showInputBox = async () => person.words;
+  window.showInputBox = async ({ value }) => {
+    person.offered = value;
+    return person.words;
+  };
   const choose = (items) => {
     asked.push(items.map(({ label, description, detail }) => [label, description, detail].join(" ")).join("\n"));
     return person.pick(items);

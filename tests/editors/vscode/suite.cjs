@@ -315,10 +315,81 @@ function tests() {
     person.pick = (items) => items[0];
   });
 
+  it("keeps what was typed for a job that does not start", async () => {
+    const editor = () => vscode.window.activeTextEditor?.document;
+    const typed = async (text) => {
+      const { fileName, isUntitled } = await until("a brief", 60, () => editor()?.getText() === text && editor());
+      assert.ok(isUntitled && fileName.endsWith(".brief.md"), fileName);
+      await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
+    };
+    person.words = "Find this again";
+    person.pick = (items) => items.find(({ act }) => act === "options");
+    await run("delegate");
+    await typed("Find this again");
+    person.pick = (items) => items[0];
+    person.words = `+++\nharness = "nobody"\n+++\nFind this, too`;
+    await run("delegate");
+    await typed(person.words);
+    assert.ok(told("nobody"), asked.at(-1));
+
+    const job = { ...(await jobNamed("Explain")).job, id: "20200101-000000-aaaaaa" };
+    await run("resume", { job });
+    assert.deepStrictEqual([person.offered, asked.at(-1).match(/\(\w+\)$/)?.[0]], ["", "(jobNotFound)"]);
+    await run("resume", { job });
+    assert.strictEqual(person.offered, person.words);
+  });
+
+  it("tells the end of each turn once: of a job that was partly applied, and of one that had to queue", async () => {
+    const { repository } = (await jobNamed("Explain")).job;
+    const write = (name) => ({ write: { path: `${name}.txt`, content: `${name}\n` } });
+    const brief = script("Take turns", write("first"), write("second"));
+    await vscode.commands.executeCommand("pactify.delegate", { brief, repository });
+    await inView("Take turns", "2 files");
+    tree.check(await fileOf("Take turns", "first.txt"), true);
+    person.buttons = ["Apply Selected"];
+    await run("applySelected", await jobNamed("Take turns"));
+    person.buttons = [];
+    await until("a part of it", 60, async () => (await jobNamed("Take turns")).job.disposition === "partlyApplied");
+    const ends = () => asked.filter((line) => line.startsWith("codex: Take turns: "));
+    person.words = script("Go on", write("third"));
+    await run("resume", await jobNamed("Take turns"));
+    const [end] = await until("the end of the second turn", 60, () => ends().length > 0 && ends());
+    assert.match(end, /^codex: Take turns: changed 3 files/);
+
+    const config = path.join(process.env.HOME, ".config/pactify/config.toml");
+    const before = fs.readFileSync(config, "utf8");
+    fs.writeFileSync(config, before.replace("running-jobs = 8", "running-jobs = 1"));
+    try {
+      const first = script("Take the only place", { waitFor: [`${go}-place`, 60] });
+      await vscode.commands.executeCommand("pactify.delegate", { brief: first, repository });
+      await until("it works", 60, async () => (await jobNamed("Take the only place"))?.job.state === "running");
+      person.words = script("Go on", write("fourth"));
+      await run("resume", await jobNamed("Take turns"));
+      await until("that it waits", 60, () => told("codex: Take turns goes on when its turn comes."));
+      assert.strictEqual(ends().length, 1, "it has not ended again");
+    } finally {
+      fs.writeFileSync(config, before);
+      fs.writeFileSync(`${go}-place`, "");
+    }
+    await until("the end of the third turn", 60, () => ends().length > 1);
+    assert.match(ends()[1], /^codex: Take turns: changed 4 files/);
+    await until("nothing that works", 60, () => bar["pactify.jobs"].text === "$(rocket) Pactify");
+    assert.strictEqual(ends().length, 2, JSON.stringify(ends()));
+  });
+
   it("keeps the last of ten thousand events, and asks a few times only", async () => {
     person.words = script("Talk a lot", { flood: 10000 }, { say: "the last word" }, { waitFor: [`${go}-flood`, 60] });
     await run("delegate");
     const toast = await until("a toast", 60, () => toasts.find(({ title }) => title === "codex: Talk a lot"));
+    // Meanwhile it can be cancelled; here the person thinks better of it.
+    await until("it talks", 60, async () => (await jobNamed("Talk a lot"))?.job.state === "running");
+    person.pick = () => undefined;
+    asked.length = 0;
+    await run("cancel");
+    const isSaid = toast.messages.at(-1) === "the last word";
+    person.pick = (items) => items[0];
+    assert.match(asked.join(), /^Talk a lot running codex/);
+    assert.ok(!isSaid, "the list came after all of it");
     await until("the last word", 60, () => toast.messages.at(-1) === "the last word");
     assert.ok(toast.messages.length < 100, `${toast.messages.length} messages`);
     fs.writeFileSync(`${go}-flood`, "");
@@ -492,6 +563,7 @@ function tests() {
     const question = told("The brief wants its result verified by running this, with your rights.");
     assert.ok(question.endsWith(`\n\n${command}`) || question.endsWith(`\n${command}`), question);
     assert.strictEqual(await jobNamed("Prove it"), undefined, "nobody allowed it");
+    await until("the brief, to think about", 60, () => openText(({ scheme }) => scheme === "untitled")?.startsWith(header));
     person.buttons = ["Allow This Command"];
     await run("delegate");
     await inView("Prove it", "1 file");
