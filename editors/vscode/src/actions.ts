@@ -72,9 +72,8 @@ export class Actions {
     if (answer !== undefined) await this.preview(job);
   }
 
-  async openFile({ job, file, part }: Place): Promise<void> {
-    await openFile(job, (await this.results.preview(job)).changeSet, file, part?.newStart);
-  }
+  readonly openFile = async ({ job, file, part }: Place): Promise<void> =>
+    openFile(job, (await this.results.preview(job)).changeSet, file, part?.newStart);
 
   /** Takes the part at the cursor, or the one given; or all of its file. */
   async applyHunk(given?: Place, isWhole = false): Promise<void> {

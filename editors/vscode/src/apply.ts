@@ -38,12 +38,11 @@ export async function apply(server: Server, job: JobSummary, preview: Preview): 
 
 /** Applies what was chosen path by path and part by part, once it is confirmed. */
 export async function applySelected(server: Server, job: JobSummary, preview: Preview, all: Selection): Promise<boolean> {
-  const { select, files: chosen } = all;
   const of = (groups?: string[]): string => (groups === undefined ? "" : `: ${groups.length} of its parts`);
-  const named = chosen.map((file, at) => ({ ...file, path: file.path + of(select[at]?.groups) }));
-  const detail = [listed("Chosen:", named), listed(ACTING, chosen.filter(isSpecial))];
-  const answer = await ask(job, files(chosen.length), detail, ["Apply Selected"]);
-  return answer !== undefined && write(server, job, preview, { select });
+  const named = all.files.map((file, at) => ({ ...file, path: file.path + of(all.select[at]?.groups) }));
+  const detail = [listed("Chosen:", named), listed(ACTING, all.files.filter(isSpecial))];
+  const answer = await ask(job, files(all.files.length), detail, ["Apply Selected"]);
+  return answer !== undefined && write(server, job, preview, { select: all.select });
 }
 
 /** Writes what the person already said yes to; what stands in the way is asked. */

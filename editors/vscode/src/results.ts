@@ -36,10 +36,8 @@ export class Results {
   readonly onDidChange = this.changes.event;
 
   constructor(private readonly server: Server, private readonly context: vscode.ExtensionContext, jobs: Jobs) {
-    const forgetMoved = jobs.onDidChange(() => {
-      for (const [jobId, { of }] of this.known) if (moment(jobs.seen(jobId)) !== of) this.forget(jobId);
-    });
-    context.subscriptions.push(forgetMoved);
+    const moved = () => [...this.known].filter(([jobId, { of }]) => moment(jobs.seen(jobId)) !== of);
+    context.subscriptions.push(jobs.onDidChange(() => moved().forEach(([jobId]) => this.forget(jobId))));
   }
 
   /** All pages of what the job changed. */

@@ -10,10 +10,12 @@ import { Refusal, type Server } from "./server";
 import { setting } from "./settings";
 import { doing, titled } from "./words";
 
-/** The window's own jobs, as a reload of it leaves them, by id: each with when it ended before, if it was resumed. */
+/** The window's own jobs whose end is to be told, also after a reload: with each, when it ended before it was resumed. */
 const OWN = "pactify.followed";
 /** Whoever waits longer than this, in milliseconds, has likely turned to something else. */
 const LONG = 60_000;
+/** Between two looks at a job that waits for its turn, in milliseconds. */
+const SOON = 2000;
 
 export class Watch {
   constructor(
@@ -43,7 +45,11 @@ export class Watch {
     const before = this.own()[jobId] ?? "";
     let job: JobSummary | undefined = await this.jobs.get(jobId);
     if (job.endedAt === before) void say.info(`${titled(job)} goes on when its turn comes.`);
-    while (job?.endedAt === before) job = await this.next(jobId);
+    // A quick turn may begin and end between two looks of the server: then it announces nothing.
+    for (; job?.endedAt === before; job = this.jobs.seen(jobId)) {
+      await new Promise((resolve) => setTimeout(resolve, SOON));
+      await this.jobs.hear(jobId);
+    }
     if (job === undefined || job.state === "finished") return this.ended(jobId);
     await say.progress(titled(job), async (report, cancellation) => {
       cancellation.onCancellationRequested(() => shown(() => this.server.request("pactify/job/cancel", { jobId })));
@@ -55,7 +61,6 @@ export class Watch {
         asked = job.waiting?.requestId;
       }
     });
-    // Unless that was announced.
     if (this.own()[jobId] !== undefined) await this.ended(jobId);
   }
 
@@ -104,8 +109,7 @@ export function showInStatusBar(jobs: Jobs, context: vscode.ExtensionContext): v
     item.tooltip = `Pactify: ${running}, ${waiting} waiting for you, ${results} to review`;
     item.accessibilityInformation = { label: item.tooltip };
   };
-  item.name = "Pactify";
-  item.command = "pactify.ui.jobs";
+  Object.assign(item, { name: "Pactify", command: "pactify.ui.jobs" });
   show();
   item.show();
   context.subscriptions.push(item, jobs.onDidChange(show));
