@@ -26,7 +26,7 @@ export class Jobs {
   private readonly changes = new vscode.EventEmitter<void>();
   private readonly endings = new vscode.EventEmitter<string>();
   readonly onDidChange = this.changes.event;
-  /** Fires with the id of a job that needs no more waiting, and whose result nobody has decided about. */
+  /** Fires with the id of a job that has ended, and whose result nobody has decided about: an undo is no end. */
   readonly onEnd = this.endings.event;
 
   constructor(private readonly server: Server, context: vscode.ExtensionContext) {
@@ -35,9 +35,8 @@ export class Jobs {
       vscode.workspace.onDidChangeWorkspaceFolders(() => void this.hear()),
       server.onProgress(() => this.all().filter((job) => !isOver(job)).forEach(({ id }) => void this.hear(id))),
       server.on("pactify/job/changed", ({ jobId, state, disposition }) => {
-        const isUndo = this.all().some((job) => job.id === jobId && isApplied(job));
+        if (state === "finished" && disposition === "pending" && !isApplied(this.seen(jobId))) this.endings.fire(jobId);
         void this.hear(jobId);
-        if (state === "finished" && disposition === "pending" && !isUndo) this.endings.fire(jobId);
       }),
     );
   }
@@ -60,7 +59,7 @@ export class Jobs {
     await (this.coming ??= this.pause.then(() => this.look()));
   }
 
-  /** Lets the person choose among the jobs that `fit`; nothing if they don't, or if there is none. Fails with the round. */
+  /** Lets the person choose among jobs that `fit`; nothing if they don't, or there is none. Fails if reading does. */
   async choose(title: string, none: string, fits: (job: JobSummary) => boolean): Promise<JobSummary | undefined> {
     await this.hear();
     await this.asked;
@@ -121,5 +120,5 @@ export class Jobs {
 export const isOver = ({ state }: JobSummary): boolean => state === "finished" || state === "lost";
 export const hasChanges = (job: JobSummary): boolean => isOver(job) && (job.changes?.files ?? 0) > 0;
 export const hasResult = (job: JobSummary): boolean => hasChanges(job) && job.disposition !== "applied";
-export const isApplied = ({ disposition: what }: JobSummary): boolean => what === "applied" || what === "partlyApplied";
+export const isApplied = (job?: JobSummary): boolean => ["applied", "partlyApplied"].includes(job?.disposition ?? "");
 export const isWaiting = ({ waiting }: JobSummary): boolean => waiting !== undefined;

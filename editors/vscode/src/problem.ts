@@ -55,7 +55,6 @@ async function decide(server: Server, { kind, repository, text }: Approval): Pro
   const question = kind === "setup" ? "The repository wants to run a command in each new tree, with your rights." : wish;
   const answer = await say.warn(question, [allow, deny], [vscode.Uri.parse(repository).fsPath, text]);
   if (answer === undefined) return false;
-  const decision = answer === allow ? "allow" : "deny";
-  await server.request("pactify/job/approve", { kind, repository, text, decision });
+  await server.request("pactify/job/approve", { kind, repository, text, decision: answer === allow ? "allow" : "deny" });
   return true;
 }

@@ -74,7 +74,6 @@ export class Results {
     return this.known.get(job.id)?.chosen.get(key(path))?.parts ?? new Set();
   }
 
-  /** Everything that is chosen of the job. */
   selection(job: JobSummary): Selection {
     const all = [...(this.known.get(job.id)?.chosen.values() ?? [])];
     const select = all.map(({ file, parts }) => (parts === "all" ? name(file) : { ...name(file), groups: [...parts] }));

@@ -10,7 +10,7 @@ import { Refusal, type Server } from "./server";
 import { setting } from "./settings";
 import { doing, titled } from "./words";
 
-/** The window's own jobs whose end is to be told, also after a reload: with each, when it ended before it was resumed. */
+/** The window's own jobs whose end is to be told, also after a reload; of each, when it ended before a resume. */
 const OWN = "pactify.followed";
 /** Whoever waits longer than this, in milliseconds, has likely turned to something else. */
 const LONG = 60_000;
@@ -18,6 +18,9 @@ const LONG = 60_000;
 const SOON = 2000;
 
 export class Watch {
+  /** The end of each job that was told last: it may be announced twice, and waited for, too. */
+  private readonly told = new Map<string, string>();
+
   constructor(
     private readonly server: Server,
     private readonly jobs: Jobs,
@@ -61,7 +64,7 @@ export class Watch {
         asked = job.waiting?.requestId;
       }
     });
-    if (this.own()[jobId] !== undefined) await this.ended(jobId);
+    await this.ended(jobId);
   }
 
   private async asks(job: JobSummary): Promise<void> {
@@ -70,10 +73,10 @@ export class Watch {
   }
 
   private async ended(jobId: string): Promise<void> {
-    const before = this.own()[jobId];
     const { state, startedAt, createdAt, endedAt } = await this.jobs.get(jobId);
-    // It may be told of already, or have to queue for another turn.
-    if (state !== "finished" || endedAt === before || this.own()[jobId] !== before) return;
+    const before = this.own()[jobId];
+    if (state !== "finished" || endedAt === before || this.told.get(jobId) === String(endedAt)) return;
+    this.told.set(jobId, String(endedAt));
     this.keep(jobId, undefined);
     const isLong = Date.now() - Date.parse(startedAt ?? createdAt) > LONG;
     const isNotice = isLong && !vscode.window.state.focused && setting("notice");
