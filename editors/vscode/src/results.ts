@@ -124,4 +124,4 @@ export class Results {
 }
 
 /** What a job's result depends on. */
-const moment = (job?: JobSummary): string => JSON.stringify([job?.endedAt, job?.disposition, job?.changes]);
+const moment = (job?: JobSummary): string => JSON.stringify([job?.endedAt, job?.decidedAt, job?.changes]);

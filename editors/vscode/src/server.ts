@@ -94,7 +94,9 @@ export class Server {
     try {
       if (!vscode.workspace.isTrusted) throw new Untrusted();
       this.log.info(`starting ${command}, named by ${from}`);
-      await (this.client.isRunning() ? this.client.restart() : this.client.start());
+      // Its own two seconds are few on a busy machine.
+      if (this.client.isRunning()) await this.client.stop(20_000);
+      await this.client.start();
     } catch (error) {
       tellMenus("state", "stopped");
       this.starting = undefined;

@@ -14,8 +14,6 @@ import { doing, titled } from "./words";
 const OWN = "pactify.followed";
 /** Whoever waits longer than this, in milliseconds, has likely turned to something else. */
 const LONG = 60_000;
-/** Between two looks at a job that waits for its turn, in milliseconds. */
-const SOON = 2000;
 
 export class Watch {
   /** The end of each job that was told last: it may be announced twice, and waited for, too. */
@@ -48,11 +46,7 @@ export class Watch {
     const before = this.own()[jobId] ?? "";
     let job: JobSummary | undefined = await this.jobs.get(jobId);
     if (job.endedAt === before) void say.info(`${titled(job)} goes on when its turn comes.`);
-    // A quick turn may begin and end between two looks of the server: then it announces nothing.
-    for (; job?.endedAt === before; job = this.jobs.seen(jobId)) {
-      await new Promise((resolve) => setTimeout(resolve, SOON));
-      await this.jobs.hear(jobId);
-    }
+    while (job?.endedAt === before) job = await this.next(jobId);
     if (job === undefined || job.state === "finished") return this.ended(jobId);
     await say.progress(titled(job), async (report, cancellation) => {
       cancellation.onCancellationRequested(() => shown(() => this.server.request("pactify/job/cancel", { jobId })));

@@ -119,7 +119,7 @@ const jobs = async (node) => {
 };
 const jobNamed = async (title) => (await jobs()).find(({ job }) => job.title === title);
 const isShown = async (...texts) => (await lines()).some((line) => texts.every((text) => line.includes(text)));
-const inView = (title, text) => until(`${title} as ${text}`, 30, () => isShown(title, text));
+const inView = (title, text) => until(`${title} as ${text}`, 60, () => isShown(title, text));
 const fileOf = async (title, name) =>
   find((node) => node.kind === "file" && node.file.path === name, await jobNamed(title));
 const openText = (start) => vscode.workspace.textDocuments.find(({ uri }) => start(uri))?.getText();
@@ -134,7 +134,7 @@ async function start() {
 /** What VS Code runs: these tests, the first failure ends them. */
 const suite = (title, tests) => () =>
   new Promise((resolve, reject) => {
-    const mocha = new Mocha({ ui: "bdd", color: false, timeout: 100_000, bail: true });
+    const mocha = new Mocha({ ui: "bdd", color: false, timeout: 200_000, bail: true });
     mocha.suite.emit("pre-require", global, "suite", mocha);
     describe(`${title} in VS Code ${vscode.version}`, tests);
     mocha.run((failures) => (failures === 0 ? resolve() : reject(new Error(`${failures} failed`))));
