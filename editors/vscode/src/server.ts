@@ -95,7 +95,7 @@ export class Server {
       if (!vscode.workspace.isTrusted) throw new Untrusted();
       this.log.info(`starting ${command}, named by ${from}`);
       // Its own two seconds are few on a busy machine.
-      if (this.client.isRunning()) await this.client.stop(20_000);
+      if (this.client.isRunning()) await this.client.stop(20_000).catch((late: unknown) => this.log.warn(String(late)));
       await this.client.start();
     } catch (error) {
       tellMenus("state", "stopped");

@@ -39,20 +39,19 @@ export class Watch {
   follow(jobId: string, before = ""): void {
     this.keep(jobId, before);
     void this.jobs.hear(jobId);
-    void shown(() => this.toast(jobId));
+    void shown(() => this.toast(jobId, true));
   }
 
-  private async toast(jobId: string): Promise<void> {
+  private async toast(jobId: string, isNew = false): Promise<void> {
     const before = this.own()[jobId] ?? "";
     let job: JobSummary | undefined = await this.jobs.get(jobId);
-    if (job.endedAt === before) void say.info(`${titled(job)} goes on when its turn comes.`);
+    if (isNew && job.endedAt === before) void say.info(`${titled(job)} goes on when its turn comes.`);
     while (job?.endedAt === before) job = await this.next(jobId);
-    if (job === undefined || job.state === "finished") return this.ended(jobId);
+    if (job === undefined || isOver(job)) return this.ended(jobId);
     await say.progress(titled(job), async (report, cancellation) => {
       cancellation.onCancellationRequested(() => shown(() => this.server.request("pactify/job/cancel", { jobId })));
       let asked: string | undefined;
-      // A lost job is recovered, and then it ends.
-      for (; job !== undefined && job.state !== "finished"; job = await this.next(jobId)) {
+      for (; job !== undefined && !isOver(job); job = await this.next(jobId)) {
         report(doing(job));
         if (job.waiting !== undefined && job.waiting.requestId !== asked) void this.asks(job);
         asked = job.waiting?.requestId;
@@ -67,8 +66,11 @@ export class Watch {
   }
 
   private async ended(jobId: string): Promise<void> {
-    const { state, startedAt, createdAt, endedAt } = await this.jobs.get(jobId);
+    const { state, startedAt, createdAt, endedAt, disposition } = await this.jobs.get(jobId);
     const before = this.own()[jobId];
+    if (disposition === "discarded") this.keep(jobId, undefined);
+    // A lost job is still the window's own: it is recovered, and then it ends.
+    if (state === "lost") return before === undefined ? undefined : this.tell(jobId);
     if (state !== "finished" || endedAt === before || this.told.get(jobId) === String(endedAt)) return;
     this.told.set(jobId, String(endedAt));
     this.keep(jobId, undefined);

@@ -254,6 +254,12 @@ fn unsaved_text_stops_an_apply_until_it_is_saved() -> Result<()> {
     );
     assert_eq!(repository.status()?, "", "nothing was written");
 
+    // A save is believed once the file has the text: editors tell of copies that they wrote elsewhere, too.
+    client.notify("textDocument/didSave", json!({"textDocument": document}))?;
+    command(&mut client, "apply", std::slice::from_ref(&apply))?.err().context("applied under unsaved text")?;
+    let back =
+        json!([{"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}}, "text": ""}]);
+    client.notify("textDocument/didChange", json!({"textDocument": document, "contentChanges": back}))?;
     client.notify("textDocument/didSave", json!({"textDocument": document}))?;
     run(&mut client, "apply", apply)?;
     assert_eq!(repository.read("README.md")?, "# New\n");

@@ -123,8 +123,8 @@ end
 local function look()
   local board = shown
   if not board or #vim.fn.win_findbuf(board.buffer) == 0 then return end
-  if asked_at and os.time() - asked_at < patience then return M.refresh() end
-  asked_at = os.time()
+  if asked_at and vim.uv.hrtime() - asked_at < patience * 1e9 then return M.refresh() end
+  asked_at = vim.uv.hrtime()
   local function asked(list)
     asked_at = nil
     if shown == board then show(board, list.jobs or {}, list.code and list.message .. '\n' .. list.next) end

@@ -183,16 +183,18 @@ end
 function M.restart()
   restarts = {}
   local function is_gone() return #vim.lsp.get_clients({ name = 'pactify' }) == 0 end
-  local function stop(force, done)
-    vim.lsp.stop_client(vim.lsp.get_clients({ name = 'pactify' }), force)
+  local function stop(how, done)
+    vim.iter(vim.lsp.get_clients({ name = 'pactify' })):each(how)
     wait(is_gone, start_patience, done)
   end
   local function start_again()
     M.attach_all()
     if M.get() then ui.say('the server was started again; your jobs go on') end
   end
+  local function ask(client) vim.lsp.stop_client(client.id) end
+  local function kill(client) client.rpc.terminate() end
   -- One that does not end when it is asked to is ended.
-  stop(false, function() stop(true, start_again) end)
+  stop(ask, function() stop(kill, start_again) end)
 end
 
 return M

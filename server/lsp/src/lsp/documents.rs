@@ -24,7 +24,7 @@ pub(super) enum Edit {
     Opened(TextDocumentItem),
     /// Its text changed.
     Changed(DidChangeTextDocumentParams),
-    /// Its text is on disk now.
+    /// Its text was written, to its file or to another one.
     Saved(Url),
     /// It is not open any more.
     Closed(Url),
@@ -46,14 +46,14 @@ pub(super) struct Documents {
     openings: u64,
 }
 
-/// A question to the disk: does the text that was opened differ from the file?
+/// A question to the disk: does the text that was opened, or saved, differ from the file?
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Comparison {
     /// The file.
     pub path: AbsPath,
-    /// Which opening of it; see [`Documents::differs`].
+    /// Which opening or save of it; see [`Documents::differs`].
     pub opening: u64,
-    /// The text as it was opened.
+    /// The text at that moment.
     pub text: String,
 }
 
@@ -116,7 +116,7 @@ impl Documents {
                 let key = Key::of(uri.as_str());
                 if let Some(open) = self.open.get_mut(&key) {
                     open.unsaved = false;
-                    // An answer about the text as it was opened is out of date.
+                    // An answer about the text as it was before is out of date.
                     open.opening = self.openings;
                     // Editors say so of a copy that they wrote elsewhere, too (`:w other`): the file decides.
                     return Comparison::of(key, self.openings, open.text.clone()?);
@@ -232,8 +232,12 @@ fn offset(text: &str, position: Position) -> usize {
 }
 
 /// Whether a file's bytes are the text that an editor opened. Editors drop a byte order mark and may tell line ends
-/// and the last line's end in their own way; a file that is not UTF-8 was converted, and nothing can be said.
+/// and the last line's end in their own way; a file that is not UTF-8, or that holds what encodings beside it use (zero
+/// bytes, escapes), was converted, and nothing can be said.
 pub(super) fn is_same_text(file: &[u8], text: &str) -> bool {
+    if file.iter().any(|byte| matches!(byte, 0 | 0x1b)) {
+        return true;
+    }
     let Ok(file) = std::str::from_utf8(file) else { return true };
     let lines = |text: &str| {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n").replace('\r', "\n");
@@ -374,6 +378,8 @@ mod tests {
             (b"a\nb\n", "a\nb", true),
             (b"\xef\xbb\xbfa", "a", true),
             (b"caf\xe9", "caf\u{e9}", true),
+            (b"\x1b$B4A\x1b(B", "\u{6f22}", true),
+            (b"a\0b\0", "ab", true),
             (b"a", "b", false),
             (b"a\n\n", "a", false),
             (b"", "a", false),

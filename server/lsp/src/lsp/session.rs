@@ -53,6 +53,8 @@ pub(super) enum Event {
     Created(JobId),
     /// A job that ended like this was resumed here, and waits for its turn.
     QueuedAgain(JobSummary),
+    /// A job was cancelled here.
+    TakenBack(JobId),
     /// A command moved a job.
     Moved(JobSummary),
     /// An opened text was compared with its file.
@@ -101,6 +103,8 @@ struct Session {
     /// For clients that are told of changes.
     seen: Seen,
     surveying: bool,
+    /// The folders are others since that look began.
+    is_outdated: bool,
 }
 
 /// Starts the loop.
@@ -121,6 +125,7 @@ pub(super) fn start(engine: Engine, outbox: Outbox) -> SessionHandle {
         queued_again: HashMap::new(),
         seen: Seen::default(),
         surveying: false,
+        is_outdated: false,
     };
     tokio::spawn(session.run(receiver));
     handle
@@ -151,6 +156,11 @@ impl SessionHandle {
     /// A job was resumed here and waits for its turn: until then it looks as it ended before.
     pub(super) fn queued_again(&self, before: JobSummary) {
         self.send(Event::QueuedAgain(before));
+    }
+
+    /// A job was cancelled here: no turn of it is waited for any more.
+    pub(super) fn taken_back(&self, job: JobId) {
+        self.send(Event::TakenBack(job));
     }
 
     /// A command moved a job.
@@ -245,6 +255,9 @@ impl Session {
             Event::Edited(edit) => self.on_edit(edit),
             Event::FoldersChanged(change) => {
                 self.folders.change(&change);
+                // What is in a folder that was added is no news.
+                self.seen = Seen::default();
+                self.is_outdated = self.surveying;
                 self.survey();
             }
             Event::Asked(question) => self.answer(question),
@@ -254,6 +267,7 @@ impl Session {
                     self.queued_again.insert(job, before.ended_at);
                 }
             }
+            Event::TakenBack(job) => drop(self.queued_again.remove(&job)),
             Event::Moved(job) => self.see(&job),
             Event::Compared { path, opening, differs } => {
                 if differs {
@@ -269,7 +283,9 @@ impl Session {
             }
             Event::Surveyed(survey) => {
                 self.surveying = false;
-                if let Some(survey) = survey {
+                if std::mem::take(&mut self.is_outdated) {
+                    self.survey();
+                } else if let Some(survey) = survey {
                     self.on_survey(&survey);
                 }
             }
@@ -380,6 +396,7 @@ impl Session {
                 self.follow(id, Replay::All);
             }
         }
+        self.queued_again.retain(|job, _| !survey.gone.contains(job));
         for job in &survey.unfinished {
             if !self.given_up.contains(job) {
                 self.follow(job.clone(), Replay::Nothing);

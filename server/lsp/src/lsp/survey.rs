@@ -53,17 +53,18 @@ pub(super) fn of_folders(jobs: &Jobs, folders: &[AbsPath], all: bool) -> Result<
         [] => vec![None],
         folders => folders.iter().map(|folder| Some(file_uri(folder.as_path()))).collect(),
     };
-    let (mut found, mut failed, count) = (Vec::new(), Vec::new(), repositories.len());
+    let (mut found, mut is_read, mut failed) = (Vec::new(), false, None);
     for repository in repositories {
         match of_repository(jobs, repository, all) {
-            Ok(jobs) => found.extend(jobs),
+            Ok(jobs) => {
+                is_read = true;
+                found.extend(jobs);
+            }
             Err(failure) if failure.code == FailureCode::NoRepository => {}
-            Err(failure) => failed.push(failure),
+            Err(failure) => failed = Some(failure),
         }
     }
-    if failed.len() == count
-        && let Some(failure) = failed.pop()
-    {
+    if let Some(failure) = failed.filter(|_| !is_read) {
         return Err(failure);
     }
     found.sort_by(|a: &JobSummary, b| b.id.cmp(&a.id));

@@ -20,8 +20,8 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
     let session = context.session().clone();
     let work = context.engine().work(move |jobs| {
         let applied = jobs.apply(&params)?;
-        if let Ok(detail) = jobs.status(&job) {
-            session.moved(detail.summary);
+        if let Ok(summary) = jobs.summary(&job) {
+            session.moved(summary);
         }
         Ok(applied)
     });

@@ -12,5 +12,11 @@ pub(super) const NAME: &str = "pactify.cancel";
 pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
     let arguments = target::named(context, NAME, arguments, |job| job.state != SeenState::Finished).await?;
     let job = job_id(&arguments.read::<JobParams>(NAME)?.job_id)?;
-    answer(context.engine().work(move |jobs| jobs.cancel(&job)).await?)
+    let session = context.session().clone();
+    let work = context.engine().work(move |jobs| {
+        let moved = jobs.cancel(&job)?;
+        session.taken_back(job);
+        Ok(moved)
+    });
+    answer(work.await?)
 }

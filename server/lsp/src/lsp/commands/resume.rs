@@ -14,7 +14,12 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
     let job = job_id(&params.job_id)?;
     let session = context.session().clone();
     let work = context.engine().work(move |jobs| {
-        let before = jobs.summary(&job)?;
+        let mut before = jobs.summary(&job)?;
+        if before.state == SeenState::Lost {
+            // Its end is recorded first; what stands in the way is the resume's to say.
+            let _ = jobs.cancel(&job);
+            before = jobs.summary(&job)?;
+        }
         let moved = jobs.resume(&params)?;
         if moved.state == SeenState::Finished {
             session.queued_again(before);
