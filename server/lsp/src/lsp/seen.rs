@@ -1,15 +1,21 @@
 //! Where jobs stood when the client was told last: it is told of news, each once, and never of what was true before.
 //!
 //! News come from commands and followers at once, and late from looks at the store ([`super::survey`]): a look that
-//! began before a command moved a job knows less about it than we do.
+//! began before a command moved a job knows less about it than we do. Which jobs a look is about, and how a client is
+//! told, is not decided here.
 
 use std::collections::{HashMap, HashSet};
 
 use pactify_core::JobId;
+use pactify_core::job::outcome::Disposition;
+use pactify_core::job::state::SeenState;
 use pactify_core::protocol::JobSummary;
 
 use super::follow::{Standing, standing};
 use super::survey::Survey;
+
+/// Applied jobs that are looked at on, the newest: another editor may undo an apply, or give its job up.
+const MOST_APPLIED: usize = 50;
 
 /// What the client knows. See the [module](self).
 #[derive(Debug, Default)]
@@ -51,14 +57,23 @@ impl Seen {
                 news.push(summary);
             }
         }
-        self.standings.retain(|job, _| self.moved.contains(job) || !survey.gone.contains(job));
+        let mut applied: Vec<JobId> =
+            survey.jobs.iter().filter(|job| is_applied(job)).flat_map(|job| job.id.parse()).collect();
+        // Their ids begin with when they were made.
+        applied.sort_by(|a, b| b.cmp(a));
+        let is_old = |job: &JobId| applied.iter().skip(MOST_APPLIED).any(|old| old == job);
+        let is_left = |job: &JobId| survey.gone.contains(job) || is_old(job);
+        self.standings.retain(|job, _| self.moved.contains(job) || !is_left(job));
         news
     }
 }
 
+fn is_applied(job: &JobSummary) -> bool {
+    job.state == SeenState::Finished && job.disposition == Disposition::Applied
+}
+
 #[cfg(test)]
 mod tests {
-    use pactify_core::job::outcome::Disposition;
     use serde_json::json;
 
     use super::*;
@@ -117,6 +132,18 @@ mod tests {
         assert!(seen.moved(job(), stands(Disposition::Applied, 1)));
         assert_eq!(seen.looked(&found(Disposition::Pending, 0), |_| false).len(), 0, "it was applied since");
         assert_eq!(look(&mut seen, Disposition::Pending, 2), 1, "somebody else undid it");
+    }
+
+    #[test]
+    fn of_applied_jobs_the_newest_are_looked_at_on() {
+        let mut seen = Seen::default();
+        let mut many = found(Disposition::Applied, 0);
+        let ids: Vec<String> = (0..60).map(|second| format!("20261002-1015{second:02}-k7m2qa")).collect();
+        many.jobs = ids.iter().map(|id| JobSummary { id: id.clone(), ..many.jobs[0].clone() }).collect();
+        let _ = seen.begin();
+        assert_eq!(seen.looked(&many, |_| false).len(), 0);
+        let kept: HashSet<String> = seen.begin().map(ToString::to_string).collect();
+        assert_eq!(kept, ids[10..].iter().cloned().collect());
     }
 
     #[test]
