@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::files::{self, Change};
 use super::lines::Lines;
-use super::play::{End, act, complain, end_command, failed, shell, with_causes};
+use super::play::{End, act, complain, end_command, end_with_command, failed, shell, with_causes};
 use super::step::{Acp, Choice, Step};
 use super::thread::Thread;
 use super::{Login, Profile};
@@ -91,8 +91,7 @@ fn read(inbox: &Sender<Value>) {
         }
     }
     if !IGNORES_END.load(Ordering::SeqCst) {
-        end_command();
-        exit(0);
+        end_with_command(0);
     }
 }
 

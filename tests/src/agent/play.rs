@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -29,8 +30,9 @@ const ENDLESS: usize = 8 << 30;
 
 /// Are signals to have no effect?
 static IS_DEAF: AtomicBool = AtomicBool::new(false);
-/// The process group of the command that runs; 0 when none does.
-static RUNNING: AtomicI32 = AtomicI32::new(0);
+/// The command that runs, if one does. Who ends the agent never lets go of it: a turn whose command was
+/// ended must not come to its own end, with an exit code of its own, before the process is gone.
+static RUNNING: Mutex<Option<Pid>> = Mutex::new(None);
 
 pub(super) struct Turn {
     /// Where relative paths start.
@@ -220,10 +222,15 @@ pub(super) fn shell(folder: &Path, text: &str) -> io::Result<(ExitStatus, String
     let mut output = File::from(memfd_create("output", MemfdFlags::CLOEXEC)?);
     let mut session = command(std::env::current_exe()?);
     session.args(["__session", text]).current_dir(folder).stdin(Stdio::null());
-    let mut child = session.stdout(output.try_clone()?).stderr(output.try_clone()?).spawn()?;
-    RUNNING.store(child.id().cast_signed(), Ordering::SeqCst);
+    session.stdout(output.try_clone()?).stderr(output.try_clone()?);
+    let mut child = {
+        let mut running = running();
+        let child = session.spawn()?;
+        *running = Some(Pid::from_child(&child));
+        child
+    };
     let status = child.wait()?;
-    RUNNING.store(0, Ordering::SeqCst);
+    *running() = None;
     output.rewind()?;
     let mut bytes = Vec::new();
     output.read_to_end(&mut bytes)?;
@@ -232,9 +239,24 @@ pub(super) fn shell(folder: &Path, text: &str) -> io::Result<(ExitStatus, String
 
 /// Ends the command that runs, if one does.
 pub(super) fn end_command() {
-    if let Some(group) = Pid::from_raw(RUNNING.load(Ordering::SeqCst)) {
-        // It may have ended just now.
-        let _ = kill_process_group(group, Signal::KILL);
+    end(*running());
+}
+
+/// Ends the command that runs, and then this process.
+pub(super) fn end_with_command(code: i32) -> ! {
+    let running = running();
+    end(*running);
+    std::process::exit(code)
+}
+
+fn running() -> MutexGuard<'static, Option<Pid>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn end(running: Option<Pid>) {
+    if let Some(session) = running {
+        // It may have ended just now, or not be at the head of a session yet.
+        let _ = kill_process_group(session, Signal::KILL).or_else(|_| kill_process(session, Signal::KILL));
     }
 }
 
@@ -249,17 +271,12 @@ fn listen(kinds: &[SignalKind]) -> io::Result<()> {
         runtime.block_on(async {
             while signals[0].recv().await.is_some() {
                 if !IS_DEAF.load(Ordering::SeqCst) {
-                    interrupted();
+                    end_with_command(1);
                 }
             }
         });
     });
     Ok(())
-}
-
-fn interrupted() -> ! {
-    end_command();
-    std::process::exit(1)
 }
 
 fn die(number: i32) -> Result<(), End> {
