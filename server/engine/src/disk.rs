@@ -8,16 +8,18 @@
 //! checkout is not reached this way; its rules are the change engine's.
 
 mod error;
+mod watch;
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use pactify_core::AbsPath;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 
 pub use error::{DiskError, Kind};
+pub use watch::Watch;
 
 /// A directory of ours, held open.
 #[derive(Debug)]
@@ -244,6 +246,13 @@ impl Dir {
     /// Its own `stat`.
     pub fn stat(&self) -> Result<Stat, DiskError> {
         rustix::fs::fstat(&self.fd).map_err(|errno| DiskError::io(self.path.clone(), "stat", errno))
+    }
+
+    /// Sets its times to now, which those who watch the directory that it lies in are told of.
+    pub(crate) fn touch(&self) -> Result<(), DiskError> {
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
+        rustix::fs::futimens(&self.fd, &times).map_err(|errno| DiskError::io(self.path.clone(), "touch", errno))
     }
 
     /// Takes every right from everybody else.

@@ -39,6 +39,7 @@ use pactify_core::{AbsPath, Failure, FailureCode, JobId, RepoPath};
 
 use crate::apply::unsaved::Publisher;
 use crate::config;
+use crate::disk::Watch;
 use crate::env::Env;
 use crate::git::Git;
 use crate::journal::Cursor;
@@ -88,6 +89,11 @@ impl Jobs {
     /// The surroundings that this engine was opened in.
     pub fn env(&self) -> &Env {
         &self.shared.env
+    }
+
+    /// Wakes when a job came, went, or stands otherwise, whoever moved it.
+    pub fn watch(&self) -> Result<Watch, Failure> {
+        Ok(self.store().watch()?)
     }
 
     fn store(&self) -> &Store {

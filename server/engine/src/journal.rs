@@ -224,11 +224,13 @@ impl Journal {
         }
     }
 
-    /// Writes the summary that spares listings this journal. A failure costs them time and nothing else.
+    /// Writes the summary that spares listings this journal, and wakes whoever watches the store. A failure costs
+    /// them time and nothing else.
     fn publish(&self) {
+        let job = self.lock.job();
         let summary = Summary::of(&self.spec, &self.state, self.cursor.stamp());
-        if let Err(error) = summary.write(self.lock.job()) {
-            tracing::debug!(%error, job = %self.lock.job().id(), "the job's summary was not written");
+        if let Err(error) = summary.write(job).and_then(|()| job.dir().touch()) {
+            tracing::debug!(%error, job = %job.id(), "the job's summary was not written, or nobody was told");
         }
     }
 

@@ -21,9 +21,10 @@ use pactify_core::harness::{HarnessName, KeptLogin};
 use pactify_core::job::JobSpec;
 use pactify_core::{AbsPath, JobId};
 use rustix::fs::Mode;
+use rustix::fs::inotify::WatchFlags;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::disk::{Dir, DiskError, FileId};
+use crate::disk::{Dir, DiskError, FileId, Watch};
 use crate::job_dir::{JobDir, JobLock, LockError, names};
 use crate::journal;
 
@@ -41,6 +42,10 @@ const JOBS: &str = "jobs";
 const UNBORN: &str = ".new-";
 /// How many seconds a job may be in the making without a lock.
 const BEGINNING: i64 = 60;
+
+/// What the directory of jobs goes through; ATTRIB is a touch of a job's.
+const MOVES: WatchFlags =
+    WatchFlags::MOVED_TO.union(WatchFlags::MOVED_FROM).union(WatchFlags::DELETE).union(WatchFlags::ATTRIB);
 
 /// PACTIFY_HOME, open. Clones share everything.
 #[derive(Clone, Debug)]
@@ -138,6 +143,11 @@ impl Store {
     /// The directory of all jobs.
     pub fn jobs(&self) -> AbsPath {
         self.shared.jobs.path().clone()
+    }
+
+    /// Wakes when a job came, went, or stands otherwise, whoever moved it: each milestone touches its job's directory.
+    pub fn watch(&self) -> Result<Watch, StoreError> {
+        Ok(Watch::on(&self.shared.jobs, MOVES).map_err(|errno| DiskError::io(self.jobs(), "watch", errno))?)
     }
 
     /// Opens one of the directories beside the jobs, making it where it is missing.

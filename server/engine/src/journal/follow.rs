@@ -3,15 +3,18 @@
 //! A front end on tokio waits for [`Follower::wakeup`] to become readable (and looks every [`Follower::interval`]
 //! anyway), then calls [`Follower::read`]; everything else calls [`Follower::wait`], which blocks until a deadline.
 
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::inotify;
+use rustix::fs::inotify::WatchFlags;
 
 use super::error::JournalError;
 use super::reader::{Batch, End, Reader};
+use crate::disk::Watch;
+
+/// What a journal goes through. ATTRIB: the number of names changed, which is how a replacement or removal shows.
+const CHANGES: WatchFlags = WatchFlags::MODIFY.union(WatchFlags::ATTRIB).union(WatchFlags::MOVE_SELF);
 
 /// How often to look without inotify.
 const BLIND: Duration = Duration::from_millis(200);
@@ -22,7 +25,7 @@ const WATCHED: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Follower {
     reader: Reader,
-    watch: Option<OwnedFd>,
+    watch: Option<Watch>,
 }
 
 /// What [`Follower::wait`] found.
@@ -37,7 +40,7 @@ pub enum Waited {
 impl Follower {
     /// Follows a journal from the reader's position on.
     pub fn new(reader: Reader) -> Self {
-        let watch = watch(&reader).inspect_err(|error| {
+        let watch = Watch::on(reader.file(), CHANGES).inspect_err(|error| {
             tracing::debug!(%error, job = %reader.job().id(), "no inotify for a journal: looking every 200 ms");
         });
         Self { reader, watch: watch.ok() }
@@ -93,21 +96,10 @@ impl Follower {
     }
 
     fn rearm(&self) {
-        let Some(watch) = &self.watch else { return };
-        let mut buffer = [MaybeUninit::uninit(); 1024];
-        let mut events = inotify::Reader::new(watch, &mut buffer);
-        while events.next().is_ok() {}
+        if let Some(watch) = &self.watch {
+            watch.rearm();
+        }
     }
-}
-
-/// A watch on the open file itself: its path may be given to another one.
-fn watch(reader: &Reader) -> rustix::io::Result<OwnedFd> {
-    let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-    let path = format!("/proc/self/fd/{}", reader.file().as_raw_fd());
-    // ATTRIB: the number of names changed, which is how a replacement or removal shows.
-    let what = inotify::WatchFlags::MODIFY | inotify::WatchFlags::ATTRIB | inotify::WatchFlags::MOVE_SELF;
-    inotify::add_watch(&watch, path, what)?;
-    Ok(watch)
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! Handlers send [`Event`]s and may wait for an answer; nothing else touches the state. The loop never waits for
 //! work: it starts it in the blocking pool, whose results come back as events. Every unfinished job of the workspace's
 //! repositories is followed, whoever started it (another editor, a terminal, this editor before it crashed), because
-//! a person wants to see what works on their checkout; a look at the store every few seconds finds those that this
-//! server did not start.
+//! a person wants to see what works on their checkout; a look at the store, whenever a job moved there and every few
+//! seconds anyway, finds those that this server did not start.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,10 +16,12 @@ use lsp_types::WorkspaceFoldersChangeEvent;
 use pactify_core::job::state::SeenState;
 use pactify_core::protocol::JobSummary;
 use pactify_core::{AbsPath, Failure, JobId};
+use pactify_engine::jobs::Jobs;
 use pactify_engine::jobs::UnsavedText;
+use tokio::io::Interest;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 
 use super::capabilities::ClientFeatures;
 use super::context::Engine;
@@ -29,10 +31,12 @@ use super::follow::{Follower, Replay, announce, standing};
 use super::seen::Seen;
 use super::survey::{Survey, survey};
 use super::unsaved::Unsaved;
-use crate::transport::Outbox;
+use crate::transport::{Outbox, stdio};
 
-/// Time between two looks for jobs that others started.
+/// Time between two looks for what others did, where nothing wakes: a network file system tells of this machine only.
 const SURVEY: Duration = Duration::from_secs(3);
+/// The least time between two looks, however much happens.
+const PACE: Duration = Duration::from_millis(200);
 /// Jobs followed at once of those that others started. Each waits in a thread of its own; those beyond are followed as
 /// others end.
 const MAX_FOLLOWED: usize = 64;
@@ -105,6 +109,10 @@ struct Session {
     surveying: bool,
     /// The folders are others since that look began.
     is_outdated: bool,
+    /// There may be news that it did not see.
+    is_due: bool,
+    /// Waits for news, until the session ends.
+    watcher: JoinSet<()>,
 }
 
 /// Starts the loop.
@@ -126,6 +134,8 @@ pub(super) fn start(engine: Engine, outbox: Outbox) -> SessionHandle {
         seen: Seen::default(),
         surveying: false,
         is_outdated: false,
+        is_due: false,
+        watcher: JoinSet::new(),
     };
     tokio::spawn(session.run(receiver));
     handle
@@ -232,6 +242,7 @@ impl Session {
                     let mut ticks = interval(SURVEY);
                     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
                     clock = Some(ticks);
+                    self.watcher.spawn(watch(self.engine.clone(), self.events.clone()));
                     self.recover_lost();
                 }
                 Event::ShutDown(done) => {
@@ -283,10 +294,12 @@ impl Session {
             }
             Event::Surveyed(survey) => {
                 self.surveying = false;
-                if std::mem::take(&mut self.is_outdated) {
-                    self.survey();
-                } else if let Some(survey) = survey {
+                let is_outdated = std::mem::take(&mut self.is_outdated);
+                if let Some(survey) = survey.filter(|_| !is_outdated) {
                     self.on_survey(&survey);
+                }
+                if std::mem::take(&mut self.is_due) || is_outdated {
+                    self.survey();
                 }
             }
             Event::Unfollowed(job, last) => {
@@ -354,7 +367,7 @@ impl Session {
     fn recover_lost(&self) {
         let (engine, events) = (self.engine.clone(), self.events.clone());
         tokio::spawn(async move {
-            match engine.work(pactify_engine::jobs::Jobs::recover_lost).await {
+            match engine.work(Jobs::recover_lost).await {
                 Ok(jobs) if jobs.is_empty() => {}
                 Ok(jobs) => {
                     tracing::info!(count = jobs.len(), "lost jobs are recovered");
@@ -362,17 +375,17 @@ impl Session {
                 }
                 Err(failure) => tracing::warn!(%failure, "lost jobs cannot be recovered"),
             }
-            if let Err(failure) = engine.work(pactify_engine::jobs::Jobs::prune_as_configured).await {
+            if let Err(failure) = engine.work(Jobs::prune_as_configured).await {
                 tracing::warn!(%failure, "old jobs are not pruned");
             }
         });
     }
 
     fn survey(&mut self) {
-        if self.surveying {
+        self.is_due = self.surveying;
+        if std::mem::replace(&mut self.surveying, true) {
             return;
         }
-        self.surveying = true;
         let folders = self.folders.paths().to_vec();
         let known = self.seen.begin().filter(|job| !self.followed.contains(*job)).cloned();
         let mut known: Vec<JobId> = if self.client.changes { known.collect() } else { Vec::new() };
@@ -420,12 +433,28 @@ impl Session {
 
     /// Dropping a follower ends its progress.
     async fn shut_down(&mut self) {
+        self.watcher.shutdown().await;
         self.followers.shutdown().await;
         self.followed.clear();
         self.client = ClientFeatures::default();
         if let Err(failure) = self.engine.work(|jobs| jobs.publish_unsaved(&[])).await {
             tracing::warn!(%failure, "what was unsaved here stays published until this process is gone");
         }
+    }
+}
+
+/// Has the store looked at when something moved there. Without a watch to be had, the clock does alone.
+async fn watch(engine: Engine, events: SessionHandle) {
+    let watch = match engine.work(Jobs::watch).await.map(|watch| stdio::watch(watch, Interest::READABLE)) {
+        Ok(Ok(watch)) => watch,
+        Ok(Err(error)) => return tracing::debug!(%error, "nothing wakes for jobs of others"),
+        Err(failure) => return tracing::debug!(%failure, "nothing wakes for jobs of others"),
+    };
+    while let Ok(mut ready) = watch.readable().await {
+        watch.get_ref().rearm();
+        ready.clear_ready();
+        events.send(Event::Tick);
+        sleep(PACE).await;
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -148,8 +148,8 @@ async fn wait_for_hangup(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Registers a descriptor with tokio.
+/// Registers a descriptor that `owner` owns with tokio.
 #[expect(deprecated, reason = "sound for a descriptor that is owned; the replacement is unsafe to call")]
-pub(super) fn watch(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
-    AsyncFd::with_interest(fd, interest)
+pub(crate) fn watch<T: AsRawFd>(owner: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(owner, interest)
 }
