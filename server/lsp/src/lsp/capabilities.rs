@@ -15,7 +15,7 @@ pub(super) struct ClientFeatures {
     pub name: Option<String>,
     /// It accepts progress under tokens of ours.
     pub progress: bool,
-    /// It asks its person what we ask, by `window/showMessageRequest`.
+    /// It asks its person what jobs ask, by `window/showMessageRequest`.
     pub asks: bool,
     /// It opens documents for us.
     pub show_document: bool,
@@ -33,14 +33,15 @@ pub(super) fn of_client(params: &InitializeParams) -> ClientFeatures {
     let window = params.capabilities.window.as_ref();
     let options = params.initialization_options.as_ref().and_then(|options| options.get("pactify"));
     let option = |name: &str| options.and_then(|options| options.get(name)).and_then(Value::as_bool);
+    let messages = option("messages").unwrap_or(true);
     ClientFeatures {
         name: params.client_info.as_ref().map(|info| info.name.clone()),
         progress: window.and_then(|window| window.work_done_progress).unwrap_or(false),
-        asks: window.is_some_and(|window| window.show_message.is_some()),
+        asks: messages && window.is_some_and(|window| window.show_message.is_some()),
         show_document: window.and_then(|window| window.show_document.as_ref()).is_some_and(|show| show.support),
         events: option("events").unwrap_or(false),
         changes: ["events", "changes"].into_iter().any(|name| option(name) == Some(true)),
-        messages: option("messages").unwrap_or(true),
+        messages,
     }
 }
 
@@ -105,13 +106,15 @@ mod tests {
             ClientFeatures {
                 name,
                 progress: true,
-                asks: true,
+                asks: false,
                 show_document: true,
                 events: true,
                 changes: true,
                 messages: false
             }
         );
+        let window = json!({"capabilities": {"window": {"showMessage": {}}}});
+        assert_eq!(read(window), ClientFeatures { asks: true, ..silent.clone() });
         let quiet = json!({"capabilities": {}, "initializationOptions": {"pactify": {"changes": true}}});
         assert_eq!(read(quiet), ClientFeatures { changes: true, ..silent });
     }
