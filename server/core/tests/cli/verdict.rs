@@ -180,6 +180,19 @@ fn what_is_no_event_is_chatter_and_no_answer() {
 }
 
 #[test]
+fn who_speaks_in_lines_of_json_has_to_answer_in_a_write_job_too() {
+    for (lines, expected) in [
+        ("", "silent"),
+        (r#"{"type":"init","session_id":"s1"}"#, "silent"),
+        (r#"{"role":"assistant","content":" "}"#, "silent"),
+        (r#"{"role":"assistant","content":"Done."}"#, "completed"),
+    ] {
+        let (_, conclusion) = run(&mine(JSONL), Access::Write, lines, ExitRecord::Code(0));
+        assert_eq!(word(&conclusion.verdict), expected, "{lines}");
+    }
+}
+
+#[test]
 fn a_session_is_kept_where_it_can_go_on_and_a_replaced_one_is_told() {
     let lines = r#"{"type":"init","session_id":"s2","model":"m"}"#;
     let started = |asked: Asked| {

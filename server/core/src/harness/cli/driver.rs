@@ -197,10 +197,15 @@ impl CliDriver {
             return Verdict::Failed(session_replaced(&self.name));
         }
         match exit {
-            ExitRecord::Code(0) if self.access == Access::ReadOnly && answer.is_none() => Verdict::Silent,
+            ExitRecord::Code(0) if answer.is_none() && self.has_to_answer() => Verdict::Silent,
             ExitRecord::Code(0) => Verdict::Completed,
             _ => Verdict::Failed(self.failed(&format!("{} {}", self.name, ended(exit)), &self.stderr.quoted())),
         }
+    }
+
+    /// A program of Unix says nothing where all went well; one that speaks in lines of JSON tells what it did.
+    fn has_to_answer(&self) -> bool {
+        self.access == Access::ReadOnly || matches!(self.reading, Reading::Jsonl(_))
     }
 
     /// What happened, in the program's own words; if they are about its provider, that is what it is called.
