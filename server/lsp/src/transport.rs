@@ -65,7 +65,7 @@ pub mod stdio;
 pub mod written;
 
 /// What is queued when the session ends has this long to be read.
-const LAST_WRITE: Duration = Duration::from_millis(250);
+const LAST_WRITE: Duration = Duration::from_secs(1);
 
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

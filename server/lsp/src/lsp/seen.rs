@@ -39,6 +39,11 @@ impl Seen {
         self.standings.insert(job, now) != Some(now)
     }
 
+    /// Whether there were news of a job since the look began.
+    pub(super) fn has_moved(&self, job: &JobId) -> bool {
+        self.moved.contains(job)
+    }
+
     /// What a look found; gives those of its jobs that are news. What was there before the first look is none.
     pub(super) fn looked<'a>(
         &mut self,
@@ -129,7 +134,9 @@ mod tests {
         let mut seen = Seen::default();
         look(&mut seen, Disposition::Pending, 0);
         assert_eq!(seen.begin().count(), 1);
+        assert!(!seen.has_moved(&job()));
         assert!(seen.moved(job(), stands(Disposition::Applied, 1)));
+        assert!(seen.has_moved(&job()));
         assert_eq!(seen.looked(&found(Disposition::Pending, 0), |_| false).len(), 0, "it was applied since");
         assert_eq!(look(&mut seen, Disposition::Pending, 2), 1, "somebody else undid it");
     }

@@ -45,6 +45,16 @@ const MAX_FOLLOWED: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct SessionHandle(mpsc::UnboundedSender<Event>);
 
+/// A command that starts a job is under way.
+#[derive(Debug)]
+pub(super) struct Starting(SessionHandle);
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.0.send(Event::Started);
+    }
+}
+
 /// What the loop acts on.
 #[derive(Debug)]
 pub(super) enum Event {
@@ -53,8 +63,12 @@ pub(super) enum Event {
     Edited(Edit),
     FoldersChanged(WorkspaceFoldersChangeEvent),
     Asked(Question),
+    /// A command begins that starts a job.
+    Starting,
     /// A job was created here.
     Created(JobId),
+    /// Such a command is over.
+    Started,
     /// A job that ended like this was resumed here, and waits for its turn.
     QueuedAgain(JobSummary),
     /// A job was cancelled here.
@@ -104,6 +118,8 @@ struct Session {
     given_up: HashSet<JobId>,
     /// Jobs that wait for their turn since they were resumed here, and when they had ended.
     queued_again: HashMap<JobId, Option<Timestamp>>,
+    /// Commands under way that start jobs.
+    starting: usize,
     /// For clients that are told of changes.
     seen: Seen,
     surveying: bool,
@@ -131,6 +147,7 @@ pub(super) fn start(engine: Engine, outbox: Outbox) -> SessionHandle {
         followed: HashSet::new(),
         given_up: HashSet::new(),
         queued_again: HashMap::new(),
+        starting: 0,
         seen: Seen::default(),
         surveying: false,
         is_outdated: false,
@@ -156,6 +173,13 @@ impl SessionHandle {
 
     pub(super) fn folders_changed(&self, event: WorkspaceFoldersChangeEvent) {
         self.send(Event::FoldersChanged(event));
+    }
+
+    /// A command begins that starts a job. Until the proof is dropped, nobody else's look takes that job for a
+    /// stranger's, of which no past is told.
+    pub(super) fn starting(&self) -> Starting {
+        self.send(Event::Starting);
+        Starting(self.clone())
     }
 
     /// A job was created: it is followed from its first event on.
@@ -272,7 +296,12 @@ impl Session {
                 self.survey();
             }
             Event::Asked(question) => self.answer(question),
+            Event::Starting => self.starting += 1,
             Event::Created(job) => self.follow(job, Replay::All),
+            Event::Started => {
+                self.starting -= 1;
+                self.survey();
+            }
             Event::QueuedAgain(before) => {
                 if let Ok(job) = before.id.parse() {
                     self.queued_again.insert(job, before.ended_at);
@@ -410,10 +439,11 @@ impl Session {
             }
         }
         self.queued_again.retain(|job, _| !survey.gone.contains(job));
-        for job in &survey.unfinished {
-            if !self.given_up.contains(job) {
-                self.follow(job.clone(), Replay::Nothing);
-            }
+        // One that moved since the look began may be over, and one that a command starts is not for us to find.
+        let is_news = |job: &&JobId| !self.given_up.contains(*job) && !self.seen.has_moved(job);
+        let found: Vec<JobId> = survey.unfinished.iter().filter(is_news).cloned().collect();
+        if self.starting == 0 {
+            found.into_iter().for_each(|job| self.follow(job, Replay::Nothing));
         }
         if !self.client.changes {
             return;

@@ -9,7 +9,7 @@ use super::frame::{Decoder, Event};
 use super::stdio::Input;
 
 /// A client that neither reads nor can send any more has this long to make room for what it has sent already.
-const HANG_UP_GRACE: Duration = Duration::from_millis(250);
+const HANG_UP_GRACE: Duration = Duration::from_secs(1);
 /// What a session starts with, which is enough for nearly all of them: a page that nobody touches costs nothing.
 const FIRST_BUFFER: usize = 4 * 1024;
 /// What a pipe holds.

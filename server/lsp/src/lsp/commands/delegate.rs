@@ -41,7 +41,9 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
     let unsaved = context.session().unsaved_texts().await;
     let session = context.session().clone();
     // The job is announced where it is made: a client that stops waiting for the answer still sees its progress.
+    let starting = session.starting();
     let work = context.engine().work(move |jobs| {
+        let _starting = starting;
         let delegated = jobs.delegate(&params, Some(&unsaved))?;
         if let Ok(job) = delegated.job_id.parse() {
             session.created(job);

@@ -13,7 +13,9 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
     let params = arguments.read::<ResumeParams>(NAME)?;
     let job = job_id(&params.job_id)?;
     let session = context.session().clone();
+    let starting = session.starting();
     let work = context.engine().work(move |jobs| {
+        let _starting = starting;
         let mut before = jobs.summary(&job)?;
         if before.state == SeenState::Lost {
             // Its end is recorded first; what stands in the way is the resume's to say.

@@ -13,7 +13,9 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
     context.session().unsaved_published().await?;
     let unsaved = context.session().unsaved_texts().await;
     let session = context.session().clone();
+    let starting = session.starting();
     let work = context.engine().work(move |jobs| {
+        let _starting = starting;
         let delegated = jobs.retry(&params, Some(&unsaved))?;
         if let Ok(job) = delegated.job_id.parse() {
             session.created(job);
