@@ -140,8 +140,8 @@ export interface ClientOptions {
   /** Whether the client wants `pactify/job/changed` alone: a job can have thousands of events a second. */
   changes?: boolean;
   /**
-   * Whether the server says by `window/showMessage` how a job ended: true when absent. A client that says it in its own
-   * way turns it off.
+   * Whether the server says by `window/showMessage` how a job ended, and by `window/showMessageRequest` what it asks:
+   * true when absent. A client that does both in its own way turns it off.
    */
   messages?: boolean;
 }

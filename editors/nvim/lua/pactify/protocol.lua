@@ -88,7 +88,7 @@ local M = {}
 ---@class pactify.ClientOptions
 ---@field events? boolean Whether the client wants `pactify/job/event` and `pactify/job/changed`.
 ---@field changes? boolean Whether the client wants `pactify/job/changed` alone: a job can have thousands of events a second.
----@field messages? boolean Whether the server says by `window/showMessage` how a job ended: true when absent. A client that says it in its own way turns it off.
+---@field messages? boolean Whether the server says by `window/showMessage` how a job ended, and by `window/showMessageRequest` what it asks: true when absent. A client that does both in its own way turns it off.
 
 --- One path that stands in the way of an apply.
 ---@class pactify.Conflict
