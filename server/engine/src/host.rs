@@ -10,6 +10,7 @@ mod chatter;
 mod command;
 pub(crate) mod control;
 mod deadlines;
+mod drain;
 mod drive;
 mod entry;
 mod error;
@@ -35,6 +36,7 @@ mod watch;
 mod wire;
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use pactify_core::brief::{self, Brief};
 use pactify_core::config::Settings;
@@ -72,6 +74,9 @@ use crate::{config, git};
 
 /// The version that records name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How many events wait to be taken at most; whoever has more to tell is held back.
+const INBOX: usize = 64;
 
 /// A host at work.
 #[derive(Debug)]
@@ -127,7 +132,7 @@ impl Host {
         };
         let secrets = secrets(&env, &journal.spec().settings.environment, &journal.spec().settings);
         let wire = journal.lock().job().dir().file(names::WIRE_LOG, Open::AppendOrCreate).ok();
-        let (sender, inbox) = mpsc::channel(64);
+        let (sender, inbox) = mpsc::channel(INBOX);
         let attempt = journal.state().next_attempt();
         Ok(Self {
             env,
@@ -193,6 +198,19 @@ impl Host {
             // Cannot be: this value holds a sender.
             None => std::future::pending().await,
         }
+    }
+
+    /// The next thing that happens within `wait`; none where nothing did. What happened while this process itself did
+    /// not run counts: what waits here, or in a pipe, comes before the end of the wait.
+    async fn next_event_within(&mut self, wait: Duration) -> Option<Event> {
+        if let Ok(event) = tokio::time::timeout(wait, self.next_event()).await {
+            return Some(event);
+        }
+        // Once for the runtime to see which pipes hold something, once for their readers.
+        for _ in 0..2 {
+            tokio::task::yield_now().await;
+        }
+        self.inbox.try_recv().ok()
     }
 
     /// Runs blocking work of ours on another thread, noting a person's cancel meanwhile.

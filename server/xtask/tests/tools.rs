@@ -113,7 +113,8 @@ fn an_install_that_was_killed_is_done_again() -> anyhow::Result<()> {
     assert_eq!(killed.wait(PATIENCE)?.code(), 128 + 9);
     stage.npm(&install())?;
     stage.end(&["codex"])?.success()?;
+    // What was killed in the middle may be there, too.
     let cached = stage.cached();
-    assert!(cached.len() == 1 && cached[0].starts_with("codex-"), "{cached:?}");
+    assert_eq!(cached.iter().filter(|name| name.starts_with("codex-")).count(), 1, "{cached:?}");
     Ok(())
 }

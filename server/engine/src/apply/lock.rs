@@ -27,6 +27,11 @@ pub struct RepositoryLock {
     _file: File,
 }
 
+/// Holds off whoever would take the lock, but no other probe.
+pub(super) struct Probe {
+    _file: File,
+}
+
 impl RepositoryLock {
     /// Takes the lock, waiting up to `patience` for another holder.
     ///
@@ -34,20 +39,14 @@ impl RepositoryLock {
     /// [`ApplyError::Busy`] when the other holder did not let go in time; when the repository or the store is not
     /// there.
     pub fn acquire(store: &Store, repository: &RepositoryRecord, patience: Duration) -> Result<Self, ApplyError> {
-        let identity = identity_of(repository.common_dir.as_path())
-            .map_err(|source| ApplyError::Checkout { path: repository.common_dir.clone(), source })?;
-        let key = format!("{:x}-{:x}", identity.device, identity.inode);
-        let directory = store.area(Area::Repositories)?.ensure_dir(&key).map_err(StoreError::from)?;
+        let (identity, directory) = place_of(store, repository)?;
         let mut file = open(&directory).map_err(StoreError::from)?;
         let start = Instant::now();
         let mut pause = Duration::from_millis(2);
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::Error(source)) => {
-                    let path = directory.path().join(LOCK).as_path().to_owned();
-                    return Err(ApplyError::Store { path, source });
-                }
+                Err(TryLockError::Error(source)) => return Err(refused(&directory, source)),
                 Err(TryLockError::WouldBlock) if start.elapsed() >= patience => {
                     let (repository, holder) = (repository.worktree.clone(), holder(&mut file));
                     return Err(ApplyError::Busy { repository, holder, waited: patience });
@@ -62,6 +61,18 @@ impl RepositoryLock {
         // Only for the message of whoever has to wait.
         let _ = sign(&mut file);
         Ok(Self { store: store.clone(), repository: repository.clone(), identity, directory, _file: file })
+    }
+
+    /// Makes sure that nobody holds the lock, as long as the value lives; nothing where somebody does. Never waits, and
+    /// is in no other probe's way.
+    pub(super) fn probe(store: &Store, repository: &RepositoryRecord) -> Result<Option<Probe>, ApplyError> {
+        let (_, directory) = place_of(store, repository)?;
+        let file = open(&directory).map_err(StoreError::from)?;
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Some(Probe { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(source)) => Err(refused(&directory, source)),
+        }
     }
 
     /// The repository that is locked.
@@ -90,6 +101,19 @@ impl RepositoryLock {
 pub(super) fn identity_of(path: &Path) -> io::Result<FileId> {
     let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
     FileId::of_fd(rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::empty())?)
+}
+
+/// Which repository it is, and the store's directory for it.
+fn place_of(store: &Store, repository: &RepositoryRecord) -> Result<(FileId, Dir), ApplyError> {
+    let identity = identity_of(repository.common_dir.as_path())
+        .map_err(|source| ApplyError::Checkout { path: repository.common_dir.clone(), source })?;
+    let key = format!("{:x}-{:x}", identity.device, identity.inode);
+    let directory = store.area(Area::Repositories)?.ensure_dir(&key).map_err(StoreError::from)?;
+    Ok((identity, directory))
+}
+
+fn refused(directory: &Dir, source: io::Error) -> ApplyError {
+    ApplyError::Store { path: directory.path().join(LOCK).as_path().to_owned(), source }
 }
 
 fn open(directory: &Dir) -> Result<File, DiskError> {

@@ -165,11 +165,11 @@ pub fn interrupted(store: &Store) -> Result<Vec<ApplyId>, ApplyError> {
             continue;
         };
         let repository = store.job(&apply.job).ok().and_then(|job| job.spec().ok()).map(|spec| spec.repository);
-        let lock = repository.map(|repository| RepositoryLock::acquire(store, &repository, Duration::ZERO));
-        let goes_on = match &lock {
-            Some(Err(ApplyError::Busy { .. })) => true,
+        let probe = repository.map(|repository| RepositoryLock::probe(store, &repository));
+        let goes_on = match &probe {
+            Some(Ok(None)) => true,
             // It may have ended since its name was read.
-            Some(Ok(_)) => store.area(Area::Applies)?.lookup(name).map_err(StoreError::from)?.is_none(),
+            Some(Ok(Some(_))) => store.area(Area::Applies)?.lookup(name).map_err(StoreError::from)?.is_none(),
             Some(Err(_)) | None => false,
         };
         if !goes_on {

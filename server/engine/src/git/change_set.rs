@@ -23,6 +23,9 @@ use super::renames::Rename;
 /// The time spent on counting lines. What is left then counts as files only.
 const COUNTING: Duration = Duration::from_secs(5);
 
+/// How many files have their lines counted whatever time that takes.
+const ALWAYS_COUNTED: u64 = 200;
+
 /// The list of changes beside a result.
 const LIST: &str = "changes.json";
 
@@ -185,14 +188,15 @@ impl Git {
     }
 }
 
-/// Counts what changed. Contents that are not text, too large, or left when the time is up add no lines.
+/// Counts what changed. Contents that are not text or too large add no lines, nor do those that are left when the time
+/// is up, but for the first ones.
 pub(super) fn totals(objects: &Objects, changes: &[Change], texts: &mut Texts) -> Result<Totals, GitError> {
     let end = Instant::now() + COUNTING;
     let mut totals = Totals::default();
     for change in changes {
         totals.files += 1;
         totals.sensitive += u64::from(tier(&change.path) == Some(Tier::Sensitive));
-        if Instant::now() < end {
+        if totals.files <= ALWAYS_COUNTED || Instant::now() < end {
             let (added, deleted) = line_counts(objects, change, texts)?;
             totals.added += added;
             totals.deleted += deleted;

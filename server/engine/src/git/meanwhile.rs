@@ -26,7 +26,7 @@ use super::uncommitted::{Submodules, Uncommitted, copy_index};
 use super::{Git, Places};
 
 /// How long the end of a job may wait for git's comparison.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a checkout was like, and since when changes in it are told.
 #[derive(Debug)]

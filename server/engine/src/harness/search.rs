@@ -24,7 +24,7 @@ use crate::process::run::Overflow;
 use crate::process::{EnvPolicy, Invocation, Limits};
 
 /// How long the login shell may take, or a version manager: what people put into start-up files takes seconds at worst.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 /// How much of its words is looked at, in bytes.
 const WORDS: usize = 256 * 1024;
 

@@ -311,7 +311,7 @@ pub(super) fn swept(host: &mut Host, dead: Result<VerifiedDead, NotDead>) -> Res
                     host.record(Known::Swept { killed: count(ended), survivors })?;
                 }
                 // Nobody can be named, and that nobody is left was not shown: a record without survivors would say it.
-                NotDead::Restless { .. } | NotDead::HostAlive { .. } | NotDead::Table(_) => {}
+                NotDead::HostAlive { .. } | NotDead::Table(_) => {}
             }
             let next =
                 "end these processes yourself, then run `pactify sub cancel` on the job: its tree is captured then";

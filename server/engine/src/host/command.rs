@@ -5,7 +5,6 @@
 //! is, and that the person wants it, was decided before ([`pactify_core::job::setup`], [`pactify_core::job::verify`]).
 
 use std::io;
-use std::time::Duration;
 
 use pactify_core::display::tail;
 use pactify_core::job::event::{ExitRecord, Known, TreeRecord};
@@ -15,10 +14,11 @@ use tokio::time::Instant;
 
 use super::attempt::swept;
 use super::deadlines::Deadlines;
-use super::drive::{DRAIN, ENDING, Event, LEFTOVERS, exit_record, pump};
+use super::drain::{Drain, SILENCE};
+use super::drive::{ENDING, Event, LEFTOVERS, exit_record, pump};
 use super::error::Stop;
 use super::lines::{Lines, Piece};
-use super::{Host, HostError};
+use super::{Host, HostError, INBOX};
 use crate::causes::with_causes;
 use crate::env::Moment;
 use crate::process::{ChildEnv, EnvPolicy, Invocation, JobTree, Marker, ProcessIdentity};
@@ -133,7 +133,7 @@ async fn execute(host: &mut Host, command: &Command, tree: &TreeRecord, said: &m
     let ended = sweep(host, command, leader, &heard).await;
     // What they still have to tell would be taken for another's.
     for mut task in [waiter, stdout, stderr] {
-        if tokio::time::timeout(DRAIN, &mut task).await.is_err() {
+        if tokio::time::timeout(SILENCE, &mut task).await.is_err() {
             task.abort();
         }
     }
@@ -148,11 +148,13 @@ async fn hear(host: &mut Host, command: &Command, said: &mut Said) -> Result<End
     let deadlines = Deadlines::from(host.env().moment(), limits);
     let (mut stdout, mut stderr) = (Lines::default(), Lines::default());
     let mut open = 2;
-    let mut exit: Option<(ExitRecord, Instant)> = None;
+    let mut exit: Option<(ExitRecord, Drain)> = None;
+    // How many events are taken once its time is over: what waited by then is heard all the same.
+    let mut late = INBOX;
     loop {
         let now: Moment = host.env().moment();
-        if let Some((exit, since)) = exit
-            && (open == 0 || since.elapsed() >= DRAIN)
+        if let Some((exit, drain)) = exit
+            && (open == 0 || drain.is_over(Instant::now()))
         {
             for lines in [&mut stdout, &mut stderr] {
                 take(host, command, said, lines.finish())?;
@@ -160,20 +162,27 @@ async fn hear(host: &mut Host, command: &Command, said: &mut Said) -> Result<End
             said.flush(host, command)?;
             return Ok(End::Exited(exit));
         }
-        if exit.is_none() && deadlines.passed(now).is_some() {
+        if exit.is_none() && late == 0 {
             said.flush(host, command)?;
             return Ok(End::OutOfTime);
         }
-        let wait = match &exit {
-            Some((_, since)) => DRAIN.saturating_sub(since.elapsed()),
-            None => deadlines.quiet_for(now).max(Duration::from_millis(1)),
+        let wait = exit.map_or_else(|| deadlines.quiet_for(now), |(_, drain)| drain.left(Instant::now()));
+        let is_late = exit.is_none() && deadlines.passed(now).is_some();
+        let Some(event) = host.next_event_within(wait).await else {
+            match &mut exit {
+                Some((_, drain)) => drain.waited(Instant::now()),
+                None if is_late => late = 0,
+                None => {}
+            }
+            continue;
         };
-        let Ok(event) = tokio::time::timeout(wait, host.next_event()).await else { continue };
+        late = late.saturating_sub(usize::from(is_late));
+        let is_output = matches!(event, Event::Stdout(_) | Event::Stderr(_));
         match event {
             Event::Stdout(bytes) | Event::Stderr(bytes) if bytes.is_empty() => open -= 1,
             Event::Stdout(bytes) => take(host, command, said, stdout.feed(&bytes))?,
             Event::Stderr(bytes) => take(host, command, said, stderr.feed(&bytes))?,
-            Event::Exited(status) => exit = Some((exit_record(status), Instant::now())),
+            Event::Exited(status) => exit = Some((exit_record(status), Drain::begin(Instant::now()))),
             Event::Cancel => {
                 host.note_cancel();
                 said.flush(host, command)?;
@@ -181,6 +190,9 @@ async fn hear(host: &mut Host, command: &Command, said: &mut Said) -> Result<End
             }
             Event::Answer(_) => {}
             Event::ChildEnded => super::reap(),
+        }
+        if let (true, Some((_, drain))) = (is_output, &mut exit) {
+            drain.heard(Instant::now());
         }
     }
 }

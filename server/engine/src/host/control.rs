@@ -18,7 +18,7 @@ pub(crate) const PROTOCOL: u32 = 2;
 const MAX_MESSAGE: u64 = 64 * 1024;
 
 /// How long either side waits for the other.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What a host can be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ pub(crate) enum ControlError {
     Garbled(String),
 }
 
-/// Asks the host at the other end of `stream` and waits for its answer, 5 s at most.
+/// Asks the host at the other end of `stream` and waits for its answer, [`PATIENCE`] at most.
 pub(crate) fn ask(mut stream: UnixStream, request: &Request) -> Result<Reply, ControlError> {
     let unreachable = ControlError::Unreachable;
     stream.set_read_timeout(Some(PATIENCE)).map_err(unreachable)?;

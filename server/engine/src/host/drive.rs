@@ -21,16 +21,14 @@ use tokio::time::Instant;
 
 use super::control::Reply;
 use super::deadlines::Deadlines;
+use super::drain::Drain;
 use super::input::{self, Input};
 use super::lines::{Lines, Piece};
 use super::questions::{Questions, Refused};
 use super::space::Room;
-use super::{Host, evidence, files, launch, logged_in};
+use super::{Host, INBOX, evidence, files, launch, logged_in};
 use crate::env::Moment;
 use crate::process::{Child, JobTree, Marker, NotDead, Patience, Pipes, VerifiedDead};
-
-/// How long output may still come after the first process has ended: a grandchild may hold the pipe open for ever.
-pub(super) const DRAIN: Duration = Duration::from_secs(2);
 
 /// How long a harness may take to end by itself once it was interrupted, and its tree to die once it was killed.
 pub(super) const ENDING: Patience = Patience { grace: Duration::from_secs(5), kill: Duration::from_secs(10) };
@@ -42,7 +40,7 @@ pub(super) const LEFTOVERS: Patience = Patience { grace: Duration::ZERO, kill: D
 const CLOSING: Duration = Duration::from_secs(15);
 
 /// How long a harness that passed a ceiling may take to end by itself: codex tells its usage with its last word.
-const LAST_WORD: Duration = Duration::from_secs(2);
+const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// Everything that a host's loop reacts to.
 #[derive(Debug)]
@@ -106,12 +104,14 @@ struct Loop<'a> {
     stderr: Stream,
     /// What it says on standard error while it says nothing else: why it does not begin.
     muttered: Option<Tail>,
-    exit: Option<(ExitRecord, Instant)>,
+    exit: Option<(ExitRecord, Drain)>,
     ending: Option<JoinHandle<Result<VerifiedDead, NotDead>>>,
     /// Until when the program may end by itself: it was told that there is nothing more to do.
     parting: Option<Instant>,
     questions: Questions,
     room: Room,
+    /// How many events are taken once its total time is over: what waited by then is heard all the same.
+    late: usize,
     deadline: Option<Deadline>,
     failure: Option<Failure>,
 }
@@ -127,8 +127,8 @@ pub(super) async fn drive(host: &mut Host, running: Running) -> Driven {
     let Running { mut child, pipes, driver, stdin } = running;
     let tree = JobTree::below_this_host(Marker::of(host.job()), Some(child.identity().clone()));
     let input = input::feed(pipes.stdin, stdin);
-    drop(pump(pipes.stdout, host.events(), Event::Stdout));
-    drop(pump(pipes.stderr, host.events(), Event::Stderr));
+    let stdout = pump(pipes.stdout, host.events(), Event::Stdout);
+    let stderr = pump(pipes.stderr, host.events(), Event::Stderr);
     let events = host.events();
     let waiter = tokio::spawn(async move {
         let _ = events.send(Event::Exited(child.wait().await)).await;
@@ -150,6 +150,7 @@ pub(super) async fn drive(host: &mut Host, running: Running) -> Driven {
         parting: None,
         questions,
         room,
+        late: INBOX,
         deadline: None,
         failure: None,
     };
@@ -161,8 +162,13 @@ pub(super) async fn drive(host: &mut Host, running: Running) -> Driven {
     while !state.is_over() {
         state.turn(&mut deadlines).await;
     }
-    waiter.abort();
-    state.finish().await
+    let driven = state.finish().await;
+    // What they still have to tell would be taken for another's.
+    for task in [waiter, stdout, stderr] {
+        task.abort();
+    }
+    host.forget_the_ended();
+    driven
 }
 
 impl Loop<'_> {
@@ -174,24 +180,25 @@ impl Loop<'_> {
         }
         self.watch_room(now);
         let wait = match &self.exit {
-            Some((_, since)) => DRAIN.saturating_sub(since.elapsed()),
+            Some((_, drain)) => drain.left(Instant::now()),
             None if self.ending.is_some() => ENDING.grace + ENDING.kill,
             None => match self.parting {
                 Some(until) => until.saturating_duration_since(Instant::now()),
                 None => deadlines.quiet_for(now).min(self.questions.quiet_for(now)).min(self.room.quiet_for(now)),
             },
         };
-        let Ok(event) = tokio::time::timeout(wait, self.host.next_event()).await else {
+        let Some(event) = self.host.next_event_within(wait).await else {
             self.expire();
             return self.time_passed(deadlines);
         };
+        let is_output = matches!(event, Event::Stdout(_) | Event::Stderr(_));
         match event {
             Event::Stdout(bytes) => {
                 deadlines.sign_of_life(self.host.env().moment());
                 self.hear(&bytes, Source::Stdout);
             }
             Event::Stderr(bytes) => self.hear(&bytes, Source::Stderr),
-            Event::Exited(status) => self.exit = Some((exit_record(status), Instant::now())),
+            Event::Exited(status) => self.exited(exit_record(status)),
             Event::Cancel => {
                 if self.host.note_cancel() {
                     self.part();
@@ -200,24 +207,30 @@ impl Loop<'_> {
             Event::Answer(answer) => self.take_answer(answer),
             Event::ChildEnded => super::reap(),
         }
+        if let (true, Some((_, drain))) = (is_output, &mut self.exit) {
+            drain.heard(Instant::now());
+        }
         self.expire();
+        self.late = self.late.saturating_sub(usize::from(deadlines.passed(now) == Some(Deadline::Total)));
         // A harness that never pauses leaves no idle moment in which its time could pass.
         if self.has_parted() {
             self.end();
-        } else if deadlines.passed(now) == Some(Deadline::Total) {
+        } else if self.late == 0 {
             self.out_of_time(Deadline::Total);
         }
     }
 
+    fn exited(&mut self, exit: ExitRecord) {
+        self.exit = Some((exit, Drain::begin(Instant::now())));
+    }
+
     fn time_passed(&mut self, deadlines: &Deadlines) {
-        if self.ending.is_some() {
-            if self.exit.is_none() {
-                // The sweep had all its time: it has the word on who survived.
-                self.exit = Some((ExitRecord::Signal(9), Instant::now()));
-            }
-            return;
-        }
-        if self.has_parted() {
+        if let Some((_, drain)) = &mut self.exit {
+            drain.waited(Instant::now());
+        } else if self.ending.is_some() {
+            // The sweep had all its time: it has the word on who survived.
+            self.exited(ExitRecord::Signal(9));
+        } else if self.has_parted() {
             self.end();
         } else if let Some(deadline) = deadlines.passed(self.host.env().moment()) {
             self.out_of_time(deadline);
@@ -412,7 +425,7 @@ impl Loop<'_> {
 
     fn is_over(&self) -> bool {
         let drained = self.stdout.ended && self.stderr.ended;
-        self.exit.is_some_and(|(_, since)| drained || since.elapsed() >= DRAIN)
+        self.exit.is_some_and(|(_, drain)| drained || drain.is_over(Instant::now()))
     }
 
     async fn finish(mut self) -> Driven {

@@ -3,7 +3,7 @@
 //! It is a `flock` on `jobs/<id>/lock`, so it belongs to the open file description: a child that inherits the
 //! descriptor (the host, as its standard input) holds it on, and it is released when the last holder is gone, however
 //! that happens. Whether a host is alive is asked by trying a *shared* lock for a moment: probes do not disturb each
-//! other, and a writer that meets one tries again ([`PROBE_GRACE`]) before it says that the job is busy.
+//! other, and a writer that meets one tries again: where a shared lock can be had, nobody but probes holds it.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -15,8 +15,13 @@ use pactify_core::{Failure, FailureCode, JobId};
 use super::{JobDir, names};
 use crate::disk::{DiskError, FileId, Open};
 
-/// How long every attempt to lock outlasts probes; one holds the lock for microseconds.
-pub const PROBE_GRACE: Duration = Duration::from_millis(100);
+/// How long every attempt to lock outlasts probes. One holds the lock for microseconds, or for as long as its process
+/// is kept from running.
+const PROBED: Duration = Duration::from_secs(20);
+
+/// How long every attempt to lock waits for a holder that let go: a program that it starts at that moment has the
+/// descriptor until it runs.
+const STARTING: Duration = Duration::from_millis(100);
 
 /// The right to append to a job's journal.
 #[derive(Debug)]
@@ -58,19 +63,27 @@ pub enum LockError {
 }
 
 impl JobDir {
-    /// Takes the lock, waiting up to `patience` (never less than [`PROBE_GRACE`]) for whoever holds it.
+    /// Takes the lock, waiting up to `patience` for whoever holds it; probes are outlasted in any case.
     pub fn lock(&self, patience: Duration) -> Result<JobLock, LockError> {
-        let deadline = Instant::now() + patience.max(PROBE_GRACE);
+        let begun = Instant::now();
+        let mut held = begun;
         let mut pause = Duration::from_millis(1);
         loop {
             let file = self.dir().file(names::LOCK, Open::Append)?;
             match file.try_lock() {
                 Ok(()) => return JobLock { file, job: self.clone() }.still_named(),
-                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                    return Err(LockError::Busy { id: self.id().clone() });
-                }
                 Err(TryLockError::WouldBlock) => {
-                    std::thread::sleep(pause.min(deadline.saturating_duration_since(Instant::now())));
+                    let left = if self.is_only_probed(&file)? {
+                        PROBED.saturating_sub(held.elapsed())
+                    } else {
+                        held = Instant::now();
+                        patience.max(STARTING).saturating_sub(begun.elapsed())
+                    };
+                    drop(file);
+                    if left.is_zero() {
+                        return Err(LockError::Busy { id: self.id().clone() });
+                    }
+                    std::thread::sleep(pause.min(left));
                     pause = (pause * 2).min(Duration::from_millis(50));
                 }
                 Err(TryLockError::Error(source)) => return Err(self.lock_failure(source)),
@@ -78,14 +91,19 @@ impl JobDir {
         }
     }
 
+    /// Whether nobody but probes is in the way, if anybody still is. `lock` is one itself until it is dropped.
+    fn is_only_probed(&self, lock: &File) -> Result<bool, LockError> {
+        match lock.try_lock_shared() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(source)) => Err(self.lock_failure(source)),
+        }
+    }
+
     /// Whether anybody holds the lock. Takes it shared for an instant, and never waits.
     pub fn host(&self) -> Result<Host, LockError> {
         let file = self.dir().file(names::LOCK, Open::Read)?;
-        match file.try_lock_shared() {
-            Ok(()) => Ok(Host::Gone),
-            Err(TryLockError::WouldBlock) => Ok(Host::Alive),
-            Err(TryLockError::Error(source)) => Err(self.lock_failure(source)),
-        }
+        Ok(if self.is_only_probed(&file)? { Host::Gone } else { Host::Alive })
     }
 
     /// Creates the lock file and takes it; for a job that nobody can see yet.

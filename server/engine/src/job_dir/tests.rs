@@ -78,6 +78,24 @@ fn probes_never_make_a_writer_fail() {
 }
 
 #[test]
+fn a_probe_that_does_not_end_is_waited_for() {
+    let home = Home::new();
+    let (job, lock) = home.job();
+    drop(lock);
+    let probe = job.dir().file(names::LOCK, crate::disk::Open::Read).unwrap();
+    probe.lock_shared().unwrap();
+    std::thread::scope(|scope| {
+        let (done, told) = std::sync::mpsc::channel();
+        let job = &job;
+        scope.spawn(move || done.send(job.lock(NO_PATIENCE).map(drop)));
+        let early = told.recv_timeout(Duration::from_millis(300));
+        assert!(early.is_err(), "{early:?}");
+        drop(probe);
+        told.recv().unwrap().unwrap();
+    });
+}
+
+#[test]
 fn a_lock_that_is_handed_over_stays_held() {
     let home = Home::new();
     let (job, lock) = home.job();

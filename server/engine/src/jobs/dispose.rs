@@ -30,8 +30,11 @@ use crate::tree::Trash;
 /// How long a command waits for a recovery: sweep, capture of a large tree, last record.
 const RECOVERY: Duration = Duration::from_secs(120);
 
-/// How long a command waits for whoever else writes to a job.
-pub(super) const BUSY: Duration = Duration::from_secs(5);
+/// How long a command waits for whoever else writes to a job: right after its end, its host still tidies.
+pub(super) const BUSY: Duration = Duration::from_secs(20);
+
+/// How long a resume waits for its attempt, once its host is there: longer means that it queues.
+const TURN: Duration = Duration::from_secs(5);
 
 impl Jobs {
     /// Asks the job's host to end it and returns at once; a lost job is repaired instead, which ends it too.
@@ -79,9 +82,14 @@ impl Jobs {
         let lock = journal.into_lock();
         host::leave_message(&lock, &message)?;
         host::start(self.env(), lock, Errand::Resume)?;
+        if let Ok(stream) = connect(&self.store().job(&job)?) {
+            // However long it takes to begin. What it came to, its events say.
+            let _ = control::ask(stream, &Request::Hello);
+        }
         // Until the host opens the attempt, the job looks finished. It may also have to queue: then it does.
-        let news = self.await_events(&job, last.0, BUSY)?;
-        if news.events.is_empty() && self.store().job(&job)?.host()? == Host::Gone {
+        let begins = |limit| Ok::<_, Failure>(!self.await_events(&job, last.0, limit)?.events.is_empty());
+        // It may have begun, and ended, since the events were read.
+        if !begins(TURN)? && self.store().job(&job)?.host()? == Host::Gone && !begins(Duration::ZERO)? {
             return Err(Failure::new(
                 FailureCode::HostUnreachable,
                 format!("job {job} does not go on: its host ended before it began"),

@@ -51,11 +51,16 @@ impl Jobs {
             if fate.goes() && !was_shown {
                 continue;
             }
-            let bytes = if fate.goes() { self.room(&job, fate)? } else { 0 };
+            let bytes = if fate.goes() { unless_gone(self.room(&job, fate))? } else { Some(0) };
+            let Some(bytes) = bytes else { continue };
             let (job_id, why) = (job.to_string(), fate.why().to_owned());
             let mut item = PruneItem { job_id, title, fate, why, lost, bytes, failure: None };
             if fate.goes() && !params.dry_run {
-                item.failure = self.remove_part(&job, fate, policy).err();
+                match unless_gone(self.remove_part(&job, fate, policy)) {
+                    Ok(Some(())) => {}
+                    Ok(None) => continue,
+                    Err(failure) => item.failure = Some(failure),
+                }
             }
             if item.failure.is_none() {
                 pruned.bytes += item.bytes;
@@ -100,7 +105,7 @@ impl Jobs {
             let page = self.store().list(after.as_ref(), 500)?;
             for listed in page.jobs {
                 if let Listed::Job { summary, seen } = listed {
-                    jobs.push(self.facts_of(&summary, seen)?);
+                    jobs.extend(unless_gone(self.facts_of(&summary, seen))?);
                 }
             }
             match page.next {
@@ -213,6 +218,14 @@ struct ToDecide {
     title: String,
     /// What its tree has and nothing else.
     lost: Vec<String>,
+}
+
+/// Nothing, where another process removed the job meanwhile: what was to become of it has.
+fn unless_gone<T>(done: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match done {
+        Err(failure) if failure.code == FailureCode::JobNotFound => Ok(None),
+        done => done.map(Some),
+    }
 }
 
 /// What the person says, else what the configuration says, else thirty days.

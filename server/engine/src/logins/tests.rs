@@ -62,7 +62,7 @@ impl World {
     }
 
     fn end(&self, (job, home): &(JobId, AbsPath)) -> Vec<&'static str> {
-        let patience = Patience { grace: Duration::ZERO, kill: Duration::from_secs(10) };
+        let patience = Patience { grace: Duration::ZERO, kill: Duration::from_secs(60) };
         let dead = JobTree::left_by(Marker::of(job), None, None).sweep(patience).unwrap();
         let told = self.logins.end(&dead, job, home, Timestamp::UNIX_EPOCH).unwrap();
         told.into_iter().map(|told| told.id).collect()

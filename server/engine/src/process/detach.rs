@@ -35,7 +35,7 @@ const OWN_BINARY: &str = "/proc/self/exe";
 const DETACHED: &[u8] = b"d";
 
 /// How long a host may take to detach. It is the first thing it does.
-const DETACHED_WITHIN: Duration = Duration::from_secs(10);
+const DETACHED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Hosts started by this process that may still have to be waited for.
 static HOSTS: Mutex<Vec<(std::process::Child, Registration)>> = Mutex::new(Vec::new());

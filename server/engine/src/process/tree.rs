@@ -50,6 +50,9 @@ pub use self::claim::Found;
 /// The longest wait between two looks at the process table while killed processes are still ending.
 const ROUND: Duration = Duration::from_millis(100);
 
+/// How often is killed at least, however late it is: our own time may have passed without us.
+const LEAST_ROUNDS: u32 = 10;
+
 /// So many looks in a row at a whole table that find nobody are proof.
 const WHOLE_LOOKS: u32 = 2;
 
@@ -148,12 +151,6 @@ pub enum NotDead {
         /// Those that were ended.
         ended: Vec<Process>,
     },
-    /// Nobody was found at the end, and that was no proof: processes come and go faster than they can be seen.
-    #[error("the job's processes fork faster than they can be ended")]
-    Restless {
-        /// Those that were ended.
-        ended: Vec<Process>,
-    },
     /// A recovery was asked for while the host runs.
     #[error("the job's host (pid {pid}) is still running")]
     HostAlive {
@@ -178,8 +175,8 @@ impl JobTree {
         Self { marker, leader, vantage: Vantage::Recovery { host } }
     }
 
-    /// Ends everything. Blocks for at most `patience.grace + patience.kill`, so an asynchronous program calls it on a
-    /// blocking thread; waiting for the leader's exit status at the same time is fine.
+    /// Ends everything. Blocks for little more than `patience.grace + patience.kill`, so an asynchronous program calls
+    /// it on a blocking thread; waiting for the leader's exit status at the same time is fine.
     ///
     /// # Errors
     /// When something is left, or nothing can be known.
@@ -197,18 +194,15 @@ impl JobTree {
                 if self.is_settled(&mut rounds, look.torn) {
                     return Ok(VerifiedDead { marker: self.marker.clone(), ended: rounds.ended() });
                 }
-                if Instant::now() >= deadline {
-                    return Err(NotDead::Restless { ended: rounds.ended() });
-                }
+                // However late it is: so many such looks are proof.
                 continue;
             }
             rounds.forget_empty_looks();
             let dying = rounds.kill(&look.targets);
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if Instant::now() >= deadline && rounds.count >= LEAST_ROUNDS {
                 return Err(rounds.survivors(look.targets));
             }
-            wait_for_all(&dying, left.min(ROUND)).map_err(NotDead::Table)?;
+            wait_for_all(&dying, ROUND).map_err(NotDead::Table)?;
         }
     }
 
@@ -274,6 +268,8 @@ struct Rounds {
     empty: u32,
     /// How many of these saw a whole table.
     whole: u32,
+    /// How often somebody was killed.
+    count: u32,
     attempts: BTreeMap<(i32, u64), Attempt>,
 }
 
@@ -285,6 +281,7 @@ struct Attempt {
 impl Rounds {
     /// Kills the targets and the groups that are wholly theirs; returns pidfds to wait for.
     fn kill(&mut self, targets: &[Target]) -> Vec<OwnedFd> {
+        self.count += 1;
         let mut dying = Vec::new();
         for target in targets {
             let outcome = if target.found == Found::Ancestor {

@@ -184,7 +184,7 @@ pub(crate) fn fill(disk: &Path) {
 pub(crate) fn promptly<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, result) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || done.send(work()));
-    match result.recv_timeout(std::time::Duration::from_secs(20)) {
+    match result.recv_timeout(std::time::Duration::from_secs(60)) {
         Ok(result) => result,
         Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("it blocks"),
         Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => match thread.join() {

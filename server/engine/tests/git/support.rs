@@ -95,7 +95,10 @@ impl Fixture {
         for name in ["home", "repo", "store", "store/jobs"] {
             fs::create_dir(path.join(name)).unwrap();
         }
-        fs::write(path.join("home/.gitconfig"), "[user]\n\tname = Ada\n\temail = ada@example.invalid\n").unwrap();
+        // No git of the tests' works on behind their backs.
+        let config =
+            "[user]\n\tname = Ada\n\temail = ada@example.invalid\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
+        fs::write(path.join("home/.gitconfig"), config).unwrap();
         let store = absolute(&path.join("store"));
         let git = Git::find(&env(&path, &[])).unwrap();
         Self { _root: root, repo: path.join("repo"), store, git, root: path }
@@ -380,7 +383,7 @@ pub(crate) fn env(root: &Path, variables: &[(&str, &str)]) -> Env {
 }
 
 pub(crate) fn dead(places: &Places) -> VerifiedDead {
-    let patience = Patience { grace: Duration::ZERO, kill: Duration::from_secs(10) };
+    let patience = Patience { grace: Duration::ZERO, kill: Duration::from_secs(60) };
     JobTree::left_by(Marker::of(places.job()), None, None).sweep(patience).unwrap()
 }
 

@@ -178,7 +178,7 @@ impl Sandbox {
     }
 
     pub(crate) fn lock(&self) -> RepositoryLock {
-        RepositoryLock::acquire(&self.store, &self.repository, Duration::from_secs(5)).unwrap()
+        RepositoryLock::acquire(&self.store, &self.repository, Duration::from_secs(60)).unwrap()
     }
 
     #[cfg(feature = "fault-injection")]

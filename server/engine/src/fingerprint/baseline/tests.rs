@@ -1,4 +1,5 @@
-//! The baseline against real files. The test's clock runs an hour ahead where files are to look settled.
+//! The baseline against real files. The test's clock runs an hour ahead where files are to look settled, and an hour
+//! late where they are to look just written.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -45,13 +46,12 @@ impl Checkout {
 
 fn env(when: When) -> Env {
     let env = Env::from_values(Variables::new(), Directories::under(&AbsPath::new("/nowhere").unwrap()));
-    match when {
-        When::AtOnce => env,
-        When::Later => {
-            let ahead = env.now().checked_add(jiff::Span::new().hours(1)).unwrap();
-            env.with_clock(Clock::Manual(ManualClock::at(ahead)))
-        }
-    }
+    let hours = match when {
+        When::AtOnce => -1,
+        When::Later => 1,
+    };
+    let shown = env.now().checked_add(jiff::Span::new().hours(hours)).unwrap();
+    env.with_clock(Clock::Manual(ManualClock::at(shown)))
 }
 
 /// What a comparison finds after `change`: `changed`, then `~touched`.

@@ -21,7 +21,7 @@ use crate::git::uncommitted::{InCheckout, Submodules, Tracked, Uncommitted, copy
 use crate::git::{Git, Places};
 
 /// How long a person's task may wait for this.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How much of a reason is told, in characters.
 const WHY_MAX: usize = 300;

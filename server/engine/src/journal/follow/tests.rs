@@ -7,7 +7,7 @@ use crate::journal::End;
 use crate::store::fixture::{Home, append, message, started};
 
 fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(20)
+    Instant::now() + Duration::from_secs(60)
 }
 
 #[test]

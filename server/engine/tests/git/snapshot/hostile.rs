@@ -161,7 +161,7 @@ fn what_is_no_file_is_never_opened_and_hides_nothing() {
 
     let begin = Instant::now();
     let shot = fixture.snapshot(&[]);
-    assert!(begin.elapsed() < Duration::from_secs(20), "nothing is waited for");
+    assert!(begin.elapsed() < Duration::from_secs(120), "nothing is waited for");
     let files: Vec<String> =
         fixture.base_files(&shot).iter().map(|(path, what)| format!("{path}: {}", what.trim_end())).collect();
     let linked = format!("linked: 120000 {}", outside.display());
@@ -184,7 +184,7 @@ fn a_giant_is_left_out_unread() {
     write(&fixture.repo.join("a"), "2\n");
     let begin = Instant::now();
     let shot = fixture.snapshot(&[]);
-    assert!(begin.elapsed() < Duration::from_secs(20), "it took {:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(120), "it took {:?}", begin.elapsed());
     assert_eq!(
         shot.notices,
         [

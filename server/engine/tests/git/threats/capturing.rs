@@ -111,7 +111,7 @@ pub(super) mod pipes {
             let mut child =
                 std::process::Command::new(command[0]).args(&command[1..]).current_dir(&fixture.repo).spawn().unwrap();
             // Whoever can open the pipe for writing without waiting has a reader, and that one gets nothing.
-            let deadline = Instant::now() + Duration::from_secs(20);
+            let deadline = Instant::now() + Duration::from_secs(60);
             let writer = loop {
                 match rustix::fs::open(fixture.repo.join("a"), OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()) {
                     Ok(writer) => break writer,

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use pactify_core::job::Isolation;
 
@@ -163,8 +164,11 @@ pub(super) mod hooks {
             let fixture = Fixture::with(&[("a", "1\n")]);
             let trap = Trap::new(&fixture);
             let (old, new) = (plain_worktree(&fixture), fixture.root.join("new"));
-            // A status writes the index, and so tells of it, where a file's times have moved.
-            write(&fixture.repo.join("a"), "1\n");
+            // A look writes the index, and so tells of it, where a file's times have moved.
+            for file in [fixture.repo.join("a"), old.join("a")] {
+                let moved = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+                fs::File::options().write(true).open(file).unwrap().set_modified(moved).unwrap();
+            }
             trap.at(&fixture.repo.join(".git/hooks").join(hook));
             for (command, runs) in [
                 (&["status"][..], hook == "post-index-change"),
