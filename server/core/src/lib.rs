@@ -24,6 +24,7 @@ pub mod permission;
 pub mod protocol;
 pub mod redact;
 pub mod retention;
+mod strict_json;
 
 pub use failure::{Failure, FailureCode};
 pub use id::{AttemptNo, ChangeSetId, JobId, ObjectId, Seq};

@@ -121,7 +121,7 @@ pub enum Taken {
 
 /// The parts of `change`, whose sides hold `old` and `new`; `None` stands for a side that is too large to be read.
 ///
-/// `deadline` bounds the search for lines; `now` says, afterwards, whether it was over.
+/// `deadline` bounds the search for lines of a large change; `now` says, afterwards, whether it was over.
 ///
 /// # Errors
 /// When the change can only be taken as a whole.
@@ -142,6 +142,7 @@ pub fn divide<'t>(
             };
             let (Some(old), Some(new)) = (text(old), text(new)) else { return Err(Undivided::NotText) };
             let (old, new) = (hunk::lines(old), hunk::lines(new));
+            let deadline = hunk::unless_small(&old, &new, deadline);
             let lines = hunk::groups(&old, &new, deadline);
             let (added, deleted) = hunk::counts(&lines);
             if added + deleted > MAX_LINES as u64 {

@@ -8,6 +8,8 @@ use std::time::Instant;
 
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
+use super::hunk;
+
 /// A part of a line, in UTF-16 code units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
@@ -20,14 +22,17 @@ pub struct Word {
 /// More words than this on either side are not compared.
 const MOST_WORDS: usize = 4_000;
 
-/// The changed words of `old` and of `new`, both given as lines without line feeds.
+/// The changed words of `old` and of `new`, both given as lines without line feeds. After `deadline` many words are
+/// compared coarsely ([`hunk::groups`]).
 pub fn changed(old: &[String], new: &[String], deadline: Option<Instant>) -> (Vec<Word>, Vec<Word>) {
     let (old, new) = (words(old), words(new));
     if old.is_empty() || new.is_empty() || old.len().max(new.len()) > MOST_WORDS {
         return (vec![], vec![]);
     }
     let texts = |words: &[(&str, Word)]| words.iter().map(|(text, _)| (*text).to_owned()).collect::<Vec<_>>();
-    let ops = capture_diff_slices_deadline(Algorithm::Myers, &texts(&old), &texts(&new), deadline);
+    let (old_texts, new_texts) = (texts(&old), texts(&new));
+    let deadline = hunk::unless_small(&old_texts, &new_texts, deadline);
+    let ops = capture_diff_slices_deadline(Algorithm::Myers, &old_texts, &new_texts, deadline);
     let meant = |words: &[(&str, Word)], range: Range<usize>| {
         words[range].iter().filter(|(text, _)| !text.trim().is_empty()).count()
     };

@@ -7,6 +7,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::strict_json;
+
 /// Members whose texts are words of a protocol, and numbers of things: no model chooses them.
 const WORDS: &[&str] = &[
     "conversation_id",
@@ -40,11 +42,11 @@ const WORD_MAX: usize = 100;
 /// `line` with the length of each text in its place. What is no JSON but looks like it was torn, and may hold a piece
 /// as well; anything else is no event, and stays.
 pub fn outline(line: &str) -> String {
-    match serde_json::from_str::<Value>(line) {
-        Ok(value @ (Value::Object(_) | Value::Array(_))) => of(None, value).to_string(),
-        Ok(_) => measured(line),
-        Err(_) if line.trim_start().starts_with(['{', '[', '"']) => measured(line),
-        Err(_) => line.to_owned(),
+    match strict_json::value(line) {
+        Some(value @ (Value::Object(_) | Value::Array(_))) => of(None, value).to_string(),
+        Some(_) => measured(line),
+        None if line.trim_start().starts_with(['{', '[', '"']) => measured(line),
+        None => line.to_owned(),
     }
 }
 
@@ -96,6 +98,7 @@ mod tests {
             ),
             (r#"{"rawOutput":1234,"a b":null}"#, r#"{"rawOutput":"[4 characters]","[3 characters]":null}"#),
             (r#"{"text":"himbeer e"#, "[18 characters]"),
+            (r#"{"type":"a","type":"b"}"#, "[23 characters]"),
             (r#""himbeer""#, "[9 characters]"),
             ("Warning: no such file", "Warning: no such file"),
         ] {

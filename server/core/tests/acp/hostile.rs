@@ -27,6 +27,7 @@ fn malformed_lines_are_told_once_and_the_turn_goes_on() {
         "null",
         "{}",
         "{\"id\":{},\"method\":\"x\"}",
+        r#"{"id":3,"result":{"stopReason":"refusal","stopReason":"end_turn"}}"#,
         "{\"jsonrpc\":\"2.0\"}",
         &deep,
     ] {

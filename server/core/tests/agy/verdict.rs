@@ -65,6 +65,8 @@ fn whatever_contradicts_a_success_is_believed() {
     for (lines, write, read) in [
         (result("SUCCESS", ""), "silent", "silent"),
         (result("SUCCESS", r#","response":" ""#), "silent", "silent"),
+        // What is named twice is no result.
+        (result("ERROR", r#","status":"SUCCESS","response":"Done.""#), "silent", "silent"),
         (result("SUCCESS", r#","response":"","denied_actions":["command(x)"]"#), "harnessFailed", "harnessFailed"),
         // In a read-only job it is what should happen.
         (result("SUCCESS", r#","response":"Done.","denied_actions":["command(x)"]"#), "harnessFailed", "completed"),
@@ -180,6 +182,7 @@ fn a_turn_is_told_and_the_input_closed_after_it() {
         tool("ACTIVE", "run_command", run),
         tool("DONE", "run_command", run),
         "not json".to_owned(),
+        r#"{"event":"result","event":"init"}"#.to_owned(),
         r#"{"event":"telemetry"}"#.to_owned(),
         result("SUCCESS", r#","response":"Done.","usage":{"total_tokens":12,"output_tokens":5}"#),
     ];
@@ -212,6 +215,7 @@ fn a_turn_is_told_and_the_input_closed_after_it() {
         "says I'll look.",
         "step-3 ls",
         "step-3 ended",
+        "agy-output-unreadable",
         "agy-output-unreadable",
         "agy-unknown-event",
         "7 and 5",

@@ -170,9 +170,10 @@ fn events_of_the_common_shapes_are_understood() {
 
 #[test]
 fn what_is_no_event_is_chatter_and_no_answer() {
-    let lines = "Welcome!\n{\"torn\": \n[1]\n{\"type\":\"telemetry.beat\"}\n{}";
-    let (recorded, conclusion) = run(&mine(JSONL), Access::ReadOnly, lines, ExitRecord::Code(0));
-    assert_eq!(messages(&recorded), ["Welcome!", "{\"torn\": ", "[1]"]);
+    let twice = r#"{"role":"user","role":"assistant","content":"Done."}"#;
+    let lines = format!("Welcome!\n{{\"torn\": \n[1]\n{twice}\n{{\"type\":\"telemetry.beat\"}}\n{{}}");
+    let (recorded, conclusion) = run(&mine(JSONL), Access::ReadOnly, &lines, ExitRecord::Code(0));
+    assert_eq!(messages(&recorded), ["Welcome!", "{\"torn\": ", "[1]", twice]);
     assert_eq!(word(&conclusion.verdict), "silent");
     assert_eq!(conclusion.final_message, None);
     let told = recorded.iter().filter(|known| matches!(known, Known::Notice { id, .. } if id == "cli-unknown-event"));

@@ -34,6 +34,9 @@ fn answered(asked: &Asked, stdout: &str, stderr: &str, exit: ExitRecord) -> (Vec
     (seen, end)
 }
 
+/// The end of a turn, to who takes the last of two.
+const TWICE: &str = r#"{"type":"turn.failed","type":"turn.completed"}"#;
+
 fn known(stdout: &str) -> Vec<Known> {
     after(&codex(""), stdout, "", ExitRecord::Code(0)).0
 }
@@ -58,6 +61,8 @@ fn malformed_lines_are_told_once_and_the_run_goes_on() {
         "null",
         "\"turn.completed\"",
         "{\"type\":\"turn.completed\"} trailing",
+        TWICE,
+        r#"{"type":"item.completed","item":{"type":"error","type":"agent_message","text":"No."}}"#,
         &deep,
         &nested,
     ] {
@@ -162,6 +167,7 @@ fn nothing_but_a_completed_turn_and_a_clean_exit_is_a_success() {
         (format!("{ANSWER}\n{DONE}"), ExitRecord::Code(0), "Completed"),
         (DONE.to_owned(), ExitRecord::Code(0), "Silent"),
         (ANSWER.to_owned(), ExitRecord::Code(0), "Silent"),
+        (format!("{ANSWER}\n{TWICE}"), ExitRecord::Code(0), "Silent"),
         (String::new(), ExitRecord::Code(0), "Silent"),
         (format!("{ANSWER}\n{DONE}"), ExitRecord::Code(1), "Failed"),
         (format!("{ANSWER}\n{DONE}"), ExitRecord::Signal(9), "Failed"),

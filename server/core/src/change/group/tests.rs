@@ -100,6 +100,18 @@ fn only_changed_text_is_taken_apart() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a deadline that is over is a time that was")]
+fn the_names_of_a_small_change_are_the_same_when_time_is_over() {
+    let (old, new) = ("1\n2\n3\n4\n", "eins\n2\n3\nvier\n");
+    let change = change((EntryMode::File, old), (EntryMode::File, new));
+    let (over, unasked) = (Some(Instant::now()), || unreachable!("what holds no deadline asks no clock"));
+    let parts = divide(&change, Some(old.as_bytes()), Some(new.as_bytes()), over, unasked).unwrap();
+    assert_eq!(parts.ids().iter().map(ToString::to_string).collect::<Vec<_>>(), ids(old, new));
+    let coarse = "-1,4+1,4".parse().unwrap();
+    assert_eq!(parts.choose(&[coarse]), Err(PartError::Unknown(coarse)));
+}
+
+#[test]
 fn one_of_two_groups_of_one_hunk_is_taken_and_the_other_one_later() {
     let (old, new) = ("1\n2\n3\n4\n", "eins\n2\n3\nvier\n");
     let parts = parts(old, new);

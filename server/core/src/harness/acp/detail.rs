@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::wire::{list, text};
 use crate::change::hunk::{self, Group};
 use crate::display::{head, neutral, neutral_block, without_padding};
+use crate::strict_json;
 
 /// How much is kept of what is asked for, in bytes.
 const DETAIL_MAX: usize = 16 * 1024;
@@ -73,9 +74,9 @@ impl Deed {
         let command = command.filter(|_| !self.has_command);
         if self.arguments.text.is_empty() && before.text.trim_start().starts_with('{') {
             // kimi tells the arguments as a text that grows.
-            match serde_json::from_str(&before.text) {
-                Ok(arguments) => self.take_arguments(&arguments),
-                Err(_) => self.arguments = Part { text: shown(&before.text), ..before },
+            match strict_json::value(&before.text) {
+                Some(arguments) => self.take_arguments(&arguments),
+                None => self.arguments = Part { text: shown(&before.text), ..before },
             }
         }
         let Self { arguments, has_command, diffs, said } = self;

@@ -1,10 +1,12 @@
 //! JSON-RPC 2.0, one object on a line, as the Agent Client Protocol uses it.
 //!
-//! Read loosely, because agents are: a message is what its members make of it, unknown ones are left alone, and of a
-//! repeated one the last counts. Built by hand: what is sent is a handful of small objects, which tests hold against
+//! Read loosely, because agents are: a message is what its members make of it, and unknown ones are left alone; only a
+//! line that names one twice is none ([`strict_json`]). Built by hand: what is sent is a handful of small objects, which tests hold against
 //! the official schema. What a message means is decided in [`super::driver`].
 
 use serde_json::{Value, json};
+
+use crate::strict_json;
 
 /// The protocol version that is spoken.
 pub(super) const VERSION: u64 = 1;
@@ -36,7 +38,7 @@ pub struct RpcError {
 
 /// Reads a line; `None` for anything that is no message.
 pub(super) fn read(line: &str) -> Option<Incoming> {
-    let Ok(Value::Object(mut message)) = serde_json::from_str(line) else { return None };
+    let Some(Value::Object(mut message)) = strict_json::object(line) else { return None };
     let id = message.remove("id").filter(|id| !id.is_null());
     match (message.remove("method"), id) {
         (Some(Value::String(method)), id) => {
@@ -139,7 +141,8 @@ mod tests {
                 r#"{"id":3,"result":1,"error":{"code":-32000,"message":"no"}}"#,
                 Some(reply(3, Err(RpcError { code: -32000, message: "no".into(), data: Value::Null }))),
             ),
-            (r#"{"id":1,"id":2,"result":true}"#, Some(reply(2, Ok(json!(true))))),
+            (r#"{"id":1,"id":2,"result":true}"#, None),
+            (r#"{"id":2,"result":{"stopReason":"refusal","stopReason":"end_turn"}}"#, None),
             (r#"{"id":3}"#, None),
             (r#"{"id":{"a":1},"method":"m"}"#, None),
             (r#"{"id":-3,"result":1}"#, None),

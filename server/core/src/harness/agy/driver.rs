@@ -17,6 +17,7 @@ use super::guard;
 use super::verdict::{self, TurnResult};
 use crate::job::access::Access;
 use crate::job::event::{ExitRecord, Known, Usage};
+use crate::strict_json;
 
 /// The longest message that is recorded, in bytes.
 const MESSAGE_MAX: usize = 16 * 1024;
@@ -250,9 +251,9 @@ impl Driver for StreamDriver {
         if line.trim().is_empty() {
             return Vec::new();
         }
-        match serde_json::from_str::<Value>(line) {
-            Ok(event) if event.is_object() => self.event(&event),
-            _ => {
+        match strict_json::object(line) {
+            Some(event) => self.event(&event),
+            None => {
                 let note = format!("agy printed something that is no event: {}", crate::display::headline(line, 100));
                 self.notices.once("agy-output-unreadable", &note)
             }
@@ -260,7 +261,7 @@ impl Driver for StreamDriver {
     }
 
     fn is_in_pieces(&self, line: &str) -> bool {
-        let event = serde_json::from_str::<Value>(line).unwrap_or_default();
+        let event = strict_json::object(line).unwrap_or_default();
         !matches!(text(&event, "event"), "init" | "result")
     }
 

@@ -13,6 +13,7 @@ use super::super::handed::utf8;
 use super::super::{Evidence, PlannedFile, Reading};
 use super::AGENT;
 use super::settings::COMMANDS;
+use crate::strict_json;
 use crate::{AbsPath, Failure};
 
 /// The tools that only read, by the names that are publicly known.
@@ -126,7 +127,7 @@ pub(super) fn doubt(notes: Option<&[u8]>, told: &BTreeMap<String, u32>) -> Optio
     for line in String::from_utf8_lossy(notes).lines() {
         let Some((event, call)) = line.split_once(' ') else { continue };
         any |= matches!(event, "tool" | "invocation");
-        let call: Option<Value> = serde_json::from_str(call).ok();
+        let call = strict_json::object(call);
         let name = call.as_ref().and_then(|call| call.pointer("/toolCall/name")).and_then(Value::as_str);
         if let (true, Some(name)) = (event == "tool", name) {
             *noted.entry(name.to_owned()).or_default() += 1;
@@ -167,6 +168,8 @@ mod tests {
         check(Some(notes), &[("view_file", 2)], Some("view_file"));
         check(Some(notes), &[("view_file", 1), ("run_command", 1)], Some("run_command"));
         check(Some("invocation {}\ntool torn"), &[("view_file", 1)], Some("view_file"));
+        let twice = "tool {\"toolCall\":{\"name\":\"write_to_file\",\"name\":\"view_file\"}}\n";
+        check(Some(twice), &[("view_file", 1)], Some("view_file"));
         check(Some(""), &[], Some("no hook at all"));
         check(Some("garbage\n"), &[], Some("no hook at all"));
         check(None, &[], Some("gone"));

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::display;
 use crate::job::event::Usage;
+use crate::strict_json;
 
 /// What a line says.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,9 +85,9 @@ const SILENT: &[&str] = &[
 /// The keys at which sessions are named.
 const SESSION: &[&str] = &["session_id", "sessionId", "sessionID", "thread_id", "conversation_id"];
 
-/// The events of a line; `None` when it is no JSON object.
+/// The events of a line; `None` when it is no JSON object that is clear.
 pub(super) fn read(line: &str) -> Option<Vec<Event>> {
-    let value: Value = serde_json::from_str(line.trim()).ok().filter(Value::is_object)?;
+    let value = strict_json::object(line.trim())?;
     let mut events: Vec<_> = session(&value).into_iter().collect();
     let kind = text(&value, "type").or_else(|| text(&value, "event")).unwrap_or_default();
     events.extend(match kind {

@@ -22,6 +22,7 @@ use crate::display::{self, head};
 use crate::job::access::Access;
 use crate::job::event::{ExitRecord, Known, Usage};
 use crate::job::outcome::Verdict;
+use crate::strict_json;
 use item::Item;
 use notice::Notices;
 
@@ -269,9 +270,9 @@ impl Driver for ExecDriver {
         if line.trim().is_empty() {
             return Vec::new();
         }
-        match serde_json::from_str::<Value>(line) {
-            Ok(event) if event.is_object() => self.event(&event),
-            _ => self.notices.once(
+        match strict_json::object(line) {
+            Some(event) => self.event(&event),
+            None => self.notices.once(
                 "codex-output-unreadable",
                 &format!("codex printed something that is no event: {}", display::headline(head(line, 400), 100)),
             ),
@@ -279,7 +280,7 @@ impl Driver for ExecDriver {
     }
 
     fn is_in_pieces(&self, line: &str) -> bool {
-        let event = serde_json::from_str::<Value>(line).unwrap_or_default();
+        let event = strict_json::object(line).unwrap_or_default();
         let whole = [
             "thread.started",
             "turn.started",

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::display;
 use crate::job::event::Usage;
+use crate::strict_json;
 
 /// The most sets of tools that are kept, and the longest hash of one in bytes. A session that was measured has two.
 const SNAPSHOTS_MAX: usize = 1_000;
@@ -22,7 +23,7 @@ const NAME_MAX: usize = 100;
 
 /// How the last turn ended, by `state.json`.
 pub(super) fn last_turn(state: &[u8]) -> Option<String> {
-    let state: Value = serde_json::from_slice(state).ok()?;
+    let state = whole(state)?;
     Some(state.get("lastTurnReason")?.as_str()?.to_owned())
 }
 
@@ -90,21 +91,25 @@ impl Reader {
         if line.is_some_and(<[u8]>::is_empty) {
             return;
         }
-        let Some((line, Kind { kind })) = line.and_then(|line| Some((line, serde_json::from_slice(line).ok()?))) else {
+        if line.and_then(|line| self.entry(line)).is_none() {
             // A torn line may be one that names tools.
             self.read.offered = Offered::Untold;
-            return;
-        };
+        }
+    }
+
+    /// What a line tells; `None` where it is torn, or not clear.
+    fn entry(&mut self, line: &[u8]) -> Option<()> {
+        let Kind { kind } = serde_json::from_slice(line).ok()?;
         let read = &mut self.read;
         match &*kind {
             "turn.prompt" => {
                 (read.error, read.is_cut, read.usage) = (None, false, None);
                 read.models.clear();
             }
-            "turn.ended" => read.error = error(&whole(line)),
-            "llm.tools_snapshot" => self.snapshot(&whole(line)),
+            "turn.ended" => read.error = error(&whole(line)?),
+            "llm.tools_snapshot" => self.snapshot(&whole(line)?),
             "llm.request" => {
-                let request = whole(line);
+                let request = whole(line)?;
                 let tools = self.snapshots.get(text(&request, "/toolsHash"));
                 note(&mut read.offered, tools);
                 let model = text(&request, "/modelAlias");
@@ -113,15 +118,16 @@ impl Reader {
                     read.models.push(model.to_owned());
                 }
             }
-            "usage.record" => read.usage = Some(usage(&whole(line)).plus(read.usage.unwrap_or_default())),
+            "usage.record" => read.usage = Some(usage(&whole(line)?).plus(read.usage.unwrap_or_default())),
             "context.append_loop_event" => {
                 let is_end = serde_json::from_slice(line).is_ok_and(|Happening { event }| event.kind == "step.end");
                 if is_end {
-                    read.is_cut = is_cut(whole(line).get("event").unwrap_or(&Value::Null));
+                    read.is_cut = is_cut(whole(line)?.get("event").unwrap_or(&Value::Null));
                 }
             }
             _ => {}
         }
+        Some(())
     }
 
     /// What it tells.
@@ -142,8 +148,8 @@ impl Reader {
     }
 }
 
-fn whole(line: &[u8]) -> Value {
-    serde_json::from_slice(line).unwrap_or_default()
+fn whole(line: &[u8]) -> Option<Value> {
+    strict_json::object(std::str::from_utf8(line).ok()?)
 }
 
 fn text<'v>(entry: &'v Value, at: &str) -> &'v str {
@@ -222,6 +228,7 @@ mod tests {
             (vec![&unnamed, of_b], Offered::Others(vec!["?".to_owned()])),
             (vec![r#"{"type":"llm.request"}"#], Offered::Untold),
             (vec![&reads, of_a, r#"{"type":"llm.request","type":"x"}"#], Offered::Untold),
+            (vec![&reads, &writes, r#"{"type":"llm.request","toolsHash":"b","toolsHash":"a"}"#], Offered::Untold),
             (vec![&reads, of_a, r#"{"n":1,"error":"x","tools":{},"event":7}"#, ""], Offered::AllowedOnly),
         ] {
             assert_eq!(wire(&lines).offered, expected, "{lines:?}");
