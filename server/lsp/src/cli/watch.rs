@@ -10,6 +10,7 @@ use std::time::Duration;
 use pactify_core::protocol::words;
 use pactify_core::protocol::{JobDetail, JobSummary};
 use pactify_core::{Failure, JobId};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::Terminal;
@@ -50,6 +51,9 @@ pub(super) fn watch(terminal: &Terminal, job: &JobId, notices: &[String]) -> Res
 async fn watch_on(terminal: &Terminal, job: &JobId, notices: &[String]) -> Result<Watched, Failure> {
     let told: Vec<String> = notices.iter().map(|notice| words::notice(notice)).collect();
     told.iter().for_each(|line| terminal.output.note_styled(&[(line, FAINT)]));
+    // One for the whole time: a Ctrl-C between two of them would be lost.
+    let mut interrupted = signal(SignalKind::interrupt())
+        .map_err(|error| Failure::internal(format!("Ctrl-C cannot be listened for: {error}")))?;
     let mut clock = interval(Duration::from_secs(1));
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looking = look(terminal, job, 0, None);
@@ -61,7 +65,7 @@ async fn watch_on(terminal: &Terminal, job: &JobId, notices: &[String]) -> Resul
         let event = tokio::select! {
             looked = &mut looking => Event::Looked(looked),
             _ = clock.tick() => Event::Tick,
-            _ = tokio::signal::ctrl_c() => Event::Interrupt,
+            Some(()) = interrupted.recv() => Event::Interrupt,
             line = questions.line() => Event::Line(line),
         };
         match event {
