@@ -41,6 +41,10 @@ pub(crate) trait Row {
         &[]
     }
 
+    /// That a read-only job, which ended, tried to write a file and to run a command that writes one, and was refused
+    /// both: in the words of whoever refused them.
+    fn was_refused(&self, stage: &Stage, editor: &mut Editor, job: &str, status: &Value) -> Result<()>;
+
     /// What only this harness can show of a job that went through a case.
     fn look_closer(&self, _case: Case, _stage: &Stage, _job: &str, _status: &Value) -> Result<()> {
         Ok(())
@@ -76,7 +80,6 @@ pub(crate) enum Act {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Case {
     Writes,
-    OnlyReads,
     Resumes,
 }
 
@@ -169,12 +172,7 @@ impl Stage {
 
 /// The job, once it has ended; [`JOB`] may pass so often.
 pub(crate) fn finished(editor: &mut Editor, job: &str, patience: u32) -> Result<Value> {
-    for _ in 1..patience {
-        if let Ok(status) = editor.until(job, "finished") {
-            return Ok(status);
-        }
-    }
-    editor.until(job, "finished")
+    editor.until_within(job, "finished", JOB * patience)
 }
 
 /// Every case, for each of these harnesses.
@@ -206,6 +204,11 @@ macro_rules! rows {
             #[test]
             fn a_resume_goes_on_in_the_same_session_and_tree() -> Result<()> {
                 resumes(&$row)
+            }
+
+            #[test]
+            fn a_retry_begins_anew() -> Result<()> {
+                retries(&$row)
             }
 
             #[test]
@@ -274,11 +277,12 @@ fn only_reads(row: &dyn Row) -> Result<()> {
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     let job = stage.delegate(&mut editor, &json!({"access": "readOnly"}))?;
     let status = stage.finished(&mut editor, &job)?;
-    assert!(["succeeded", "failed"].map(Value::from).contains(&status["outcome"]), "{status:#}");
+    let ended = (&status["outcome"], &status["finalMessage"]);
+    assert_eq!(ended, (&json!("succeeded"), &json!("I was not allowed to.")), "{status:#}");
     assert_eq!(status["changes"]["files"], 0, "{status:#}");
     let tree = stage.tree(&job);
     assert!(!tree.join("hello.txt").exists() && !tree.join("shell.txt").exists());
-    row.look_closer(Case::OnlyReads, &stage, &job, &status)
+    row.was_refused(&stage, &mut editor, &job, &status).with_context(|| format!("{status:#}"))
 }
 
 fn cancels(row: &dyn Row) -> Result<()> {
@@ -289,7 +293,7 @@ fn cancels(row: &dyn Row) -> Result<()> {
     let repository = stage.repository()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     let job = stage.delegate(&mut editor, &json!({}))?;
-    editor.event(&job, row.at_work())?;
+    editor.event_within(&job, row.at_work(), JOB * stage.pace.patience)?;
     rendezvous::appears(&stage.tree(&job).join("started"), JOB * stage.pace.patience)?;
     let running = |words: &str| processes_of(&job).any(|(_, arguments)| arguments.contains(words));
     assert!(running("sleep 3001"), "the command runs");
@@ -332,6 +336,28 @@ fn resumes(row: &dyn Row) -> Result<()> {
     assert_eq!((&second["finalMessage"], &second["session"]), (&json!("Second done."), &first["session"]));
     assert_eq!(second["changes"]["files"], 2, "the tree is the first attempt's: {second:#}");
     row.look_closer(Case::Resumes, &stage, &job, &second)
+}
+
+fn retries(row: &dyn Row) -> Result<()> {
+    const ANSWER: &str = "Wrote it for the first time.";
+    let stage = row.stage(&Play::Turns(vec![vec![Act::Write("first.txt", "1\n"), Act::Say(ANSWER)]]))?;
+    let repository = stage.repository()?;
+    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let job = stage.delegate(&mut editor, &json!({}))?;
+    let first = stage.finished(&mut editor, &job)?;
+    let again = editor.run("retry", &json!({"jobId": job}))?["jobId"].as_str().context("no jobId")?.to_owned();
+    assert_ne!(again, job);
+    let second = stage.finished(&mut editor, &again)?;
+    assert_eq!((&second["outcome"], &second["finalMessage"]), (&json!("succeeded"), &json!(ANSWER)), "{second:#}");
+    for same in ["brief", "harness", "outcome", "finalMessage", "changes", "attempt"] {
+        assert_eq!(second[same], first[same], "{same}: {first:#}\n{second:#}");
+    }
+    assert!(second["session"].is_string() && second["session"] != first["session"], "{first:#}\n{second:#}");
+    if let Some(provider) = &stage.provider {
+        let heard = provider.requests().pop().context("nothing was asked")?.body.to_string();
+        assert!(!heard.contains(ANSWER), "the model hears nothing of the first session: {heard}");
+    }
+    Ok(())
 }
 
 fn fails(row: &dyn Row, trouble: Trouble, codes: &[&str]) -> Result<()> {

@@ -1,6 +1,6 @@
 //! An agent of the person's own that speaks ACP: the scripted agent.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use pactify_tests::agent;
 use pactify_tests::editor::{self, Editor};
 use pactify_tests::outside;
@@ -34,6 +34,15 @@ impl Row for Acp {
             Play::Trouble(trouble) => vec![agent::brief(&json!([troubled(*trouble)]))],
         };
         Ok(Stage::of_a_twin(sandbox()?, "scripted", briefs))
+    }
+
+    /// By pactify, which it asks first. One that writes all the same is found out ([`Row::lies`]).
+    fn was_refused(&self, _stage: &Stage, editor: &mut Editor, job: &str, _status: &Value) -> Result<()> {
+        let decided = editor.events_of(job, "permissionDecided")?;
+        let decided: Vec<_> = decided.iter().map(|told| (&told["title"], &told["granted"])).collect();
+        let no = json!(false);
+        ensure!(decided == [(&json!("write hello.txt"), &no), (&json!("echo x > shell.txt"), &no)], "{decided:?}");
+        Ok(())
     }
 
     fn login(&self) -> Result<Login> {
@@ -173,7 +182,7 @@ mod conversation {
 
     use std::time::{Duration, Instant};
 
-    use anyhow::{Context as _, ensure};
+    use anyhow::Context as _;
 
     use super::*;
 

@@ -55,6 +55,20 @@ impl Row for Agent {
         }
     }
 
+    fn was_refused(&self, stage: &Stage, _editor: &mut Editor, _job: &str, _status: &Value) -> Result<()> {
+        let requests = stage.provider.as_ref().context("it has a provider")?.requests();
+        let offered = requests.first().context("nothing was asked")?.body["tools"].as_array().context("no tools")?;
+        let mut offered: Vec<_> = offered.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect();
+        offered.sort_unstable();
+        let reading = if *self == Self::Kimi { ["Glob", "Grep", "Read"] } else { ["glob", "grep", "read"] };
+        assert_eq!(offered, reading, "what is offered is what reads");
+        let heard = requests.last().context("nothing was asked")?.body.to_string();
+        let told = ["disabled by the active tool policy", "unavailable tool"];
+        let times: usize = told.iter().map(|words| heard.matches(words).count()).sum();
+        assert!(times >= 2, "both calls were made, and refused: {heard}");
+        Ok(())
+    }
+
     fn look_closer(&self, case: Case, stage: &Stage, job: &str, status: &Value) -> Result<()> {
         let requests = stage.provider.as_ref().context("it has a provider")?.requests();
         let asked = requests.first().context("nothing was asked")?;
@@ -69,20 +83,6 @@ impl Row for Agent {
                 assert!(asked.body.to_string().contains(BRIEFS[0]));
                 assert!(!status["notices"].to_string().contains("was asked for"), "the model is the one: {status:#}");
                 privacy::assert_kept_nowhere(&stage.sandbox, job)
-            }
-            Case::OnlyReads => {
-                let offered = asked.body["tools"].as_array().context("no tools")?;
-                let mut offered: Vec<_> = offered.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect();
-                offered.sort_unstable();
-                let reading = if *self == Self::Kimi { ["Glob", "Grep", "Read"] } else { ["glob", "grep", "read"] };
-                assert_eq!(offered, reading, "what is offered is what reads");
-                let is_told = ["disabled by the active tool policy", "unavailable tool"];
-                assert!(is_told.iter().any(|words| heard.contains(words)), "{heard}");
-                assert_eq!(
-                    (&status["outcome"], &status["finalMessage"]),
-                    (&json!("succeeded"), &json!("I was not allowed to."))
-                );
-                Ok(())
             }
             Case::Resumes => {
                 for words in [BRIEFS[0], "First done.", BRIEFS[1]] {

@@ -25,6 +25,16 @@ impl Row for Agy {
         Ok(Stage::of_a_twin(sandbox(agy::VERSION)?, "agy", briefs))
     }
 
+    /// By its own plan mode, and by the hook.
+    fn was_refused(&self, _stage: &Stage, editor: &mut Editor, job: &str, status: &Value) -> Result<()> {
+        ensure!(status["notices"].to_string().contains("agy refused its agent 2 action(s)"), "it told of none");
+        let (tools, commands) = (editor.events_of(job, "toolUsed")?, editor.events_of(job, "commandEnded")?);
+        let failed = tools.iter().filter(|tool| tool["tool"] == "write_to_file" && tool["failed"] == true).count();
+        let refused = commands.iter().filter(|ended| ended["tail"] == "it was refused, or failed").count();
+        ensure!((failed, refused) == (1, 1), "{tools:?} {commands:?}");
+        Ok(())
+    }
+
     fn login(&self) -> Result<Login> {
         let sandbox = sandbox(agy::VERSION)?;
         let repository = sandbox.filled("one")?;

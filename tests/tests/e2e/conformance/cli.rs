@@ -3,22 +3,24 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use pactify_tests::editor::{Editor, configure};
 use pactify_tests::sandbox::Sandbox;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Act, Lie, Login, Play, Row, Stage, Trouble, ending};
 
 pub(super) struct Cli;
 
-/// What the program knows; the brief is the rest of it. When it may only look, it does not what it is told.
+/// What the program knows; the brief is the rest of it. When it may only look, it refuses itself what writes, as
+/// `read-only-args` promise. One that does not is found out ([`Row::lies`]).
 const PROGRAM: &str = r#"#!/bin/sh
 mode=$1
 say() { printf '{"role":"assistant","content":"%s"}\n' "$1"; }
-write() { test "$mode" = look || printf "$2" > "$1"; }
-run() { test "$mode" = look || setsid -w sh -c "$1"; }
-printf '{"type":"init","session_id":"%s"}\n' "${2:-session-1}"
+may() { test "$mode" = write || { printf '{"type":"tool_use","name":"%s","status":"failed"}\n' "$1"; false; }; }
+write() { may write && printf "$2" > "$1"; }
+run() { may run && setsid -w sh -c "$1"; }
+printf '{"type":"init","session_id":"%s"}\n' "${2:-session-$$}"
 eval "$(cat)"
 "#;
 
@@ -52,6 +54,14 @@ impl Row for Cli {
     /// It does not tell of its commands.
     fn at_work(&self) -> &'static str {
         "sessionStarted"
+    }
+
+    fn was_refused(&self, _stage: &Stage, editor: &mut Editor, job: &str, _status: &Value) -> Result<()> {
+        let used = editor.events_of(job, "toolUsed")?;
+        let used: Vec<_> = used.iter().map(|told| (&told["tool"], &told["failed"])).collect();
+        let failed = json!(true);
+        ensure!(used == [(&json!("write"), &failed), (&json!("run"), &failed)], "{used:?}");
+        Ok(())
     }
 
     fn login(&self) -> Result<Login> {

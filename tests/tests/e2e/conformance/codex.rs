@@ -1,6 +1,6 @@
 //! The real codex, against the scripted provider.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::Profile;
 use pactify_tests::editor::{self, Editor};
 use pactify_tests::sandbox::Sandbox;
@@ -40,6 +40,16 @@ impl Row for Codex {
             briefs: Vec::new(),
             pace: Pace::default(),
         })
+    }
+
+    /// Of a command that fails at once codex tells its model alone.
+    fn was_refused(&self, stage: &Stage, _editor: &mut Editor, _job: &str, status: &Value) -> Result<()> {
+        ensure!(status["notices"].to_string().contains("was refused, as this job is read-only"), "nothing was told");
+        let heard = stage.provider.as_ref().and_then(|provider| provider.requests().pop()).context("nobody asked")?;
+        let heard = heard.body.to_string();
+        let both = ["read-only sandbox", "Read-only file system"];
+        ensure!(both.iter().all(|words| heard.contains(words)), "the model was not told: {heard}");
+        Ok(())
     }
 
     fn login(&self) -> Result<Login> {
