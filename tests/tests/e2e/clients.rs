@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use pactify_tests::clients;
 use pactify_tests::editor::{configure, scripted_sandbox, use_scripted_agent};
 use pactify_tests::outside;
 use pactify_tests::running::Running;
-use pactify_tests::sandbox::Sandbox;
+use pactify_tests::sandbox::{Repository, Sandbox};
 use pactify_tests::tools::Tool;
 use pactify_tests::vsix;
 use serde_json::json;
 
-use crate::codex::Stage;
+use crate::codex::{KEYED, QUICK, Stage};
 
 /// For a whole run. Less than the runner's own limit, after which nothing is told; more than runs take that succeed.
 const PATIENCE: Duration = Duration::from_secs(480);
@@ -45,6 +45,11 @@ fn the_extension_works_in_the_extension_host_of_vs_code() -> Result<()> {
 }
 
 #[test]
+fn the_real_codex_writes_and_is_cancelled_in_the_extension_host_of_vs_code() -> Result<()> {
+    with_the_real_codex(|sandbox, repository| in_the_extension_host(sandbox, repository.path(), "codex.cjs"))
+}
+
+#[test]
 fn two_repositories_are_told_apart_and_ten_thousand_files_freeze_nothing_in_vs_code() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let (one, two) = (sandbox.filled("one")?, sandbox.filled("two")?);
@@ -59,9 +64,9 @@ fn a_newcomer_goes_all_the_way_in_vs_code() -> Result<()> {
     let stage = Stage::playing(&steps())?;
     let sandbox = &stage.sandbox;
     let repository = sandbox.filled("sample")?;
-    // What the agent waits for: the test, and as long as its tool lets a command run.
+    // What the agent waits for: the test, and less than the half a minute that codex waits for a command.
     let go = sandbox.root().join("go").display().to_string();
-    let wait = format!("#!/bin/sh\nfor i in $(seq 80); do [ -e '{go}' ] && exit; sleep 0.1; done\n");
+    let wait = format!("#!/bin/sh\nfor i in $(seq 150); do [ -e '{go}' ] && exit; sleep 0.1; done\n");
     repository.write("check.sh", &wait)?;
     repository.write("src/main.c", MAIN)?;
     repository.commit("Check")?;
@@ -89,6 +94,31 @@ fn the_view_is_worked_by_mouse_and_read_in_high_contrast() -> Result<()> {
     let mut code = vs_code(&sandbox, repository.path(), "vscode/view.mjs")?;
     code.env("PACTIFY_LSP", outside::program("pactify-lsp")?);
     succeeds(code)
+}
+
+/// Runs a suite with the real codex. Its provider plays `write`, and `wait` once the suite has put that in its place in
+/// the configuration. The checkout has to be as before in the end.
+pub(crate) fn with_the_real_codex(suite: impl FnOnce(&Sandbox, &Repository<'_>) -> Result<()>) -> Result<()> {
+    let stage = Stage::new(&json!({
+        "write": {"steps": [
+            {"shell": "sed -i -e 's/^line 3$/three/' -e 's/^line 28$/twenty-eight/' numbers.txt"},
+            {"edit": {"path": "greeting.txt", "content": "hello\n"}},
+            {"message": "Done."},
+        ]},
+        // The last step repeats: codex waits for a command for half a minute at most, and then asks what to do next.
+        "wait": {"steps": [{"shell": "exec sleep 3001"}]},
+    }))?;
+    stage.configure(&stage.provider.base_url("write"), "", &format!("{KEYED}\n{QUICK}"))?;
+    let repository = stage.sandbox.filled("sample")?;
+    clients::add_thirty_lines(&repository)?;
+    suite(&stage.sandbox, &repository)?;
+    let asked = stage.provider.requests();
+    for script in ["write", "wait"] {
+        ensure!(asked.iter().any(|entry| entry.script == script), "codex was never played {script}");
+    }
+    let left = repository.status()?;
+    ensure!(left.is_empty(), "not as before: {left}");
+    Ok(())
 }
 
 /// Runs a suite beside the extension, in VS Code's extension host.
@@ -138,7 +168,8 @@ fn steps() -> serde_json::Value {
         json!({"shell": "cat README.md src/main.c", "preamble": "I'll look at what is there."}),
         json!({"shell": "sh check.sh", "preamble": "Before I change anything: does it work?"}),
     ];
-    steps.extend(std::iter::repeat_n(check, 15));
+    // More than seven minutes of them: what is looked at meanwhile may take three. After that, each ends at once.
+    steps.extend(std::iter::repeat_n(check, 30));
     steps.extend([
         write("README.md", "# Sample\n\nA small program that greets people by name.\n"),
         write("docs/usage.md", "# Usage\n\n    greet NAME\n\nWithout a name, it greets you.\n"),

@@ -15,6 +15,7 @@ use pactify_tests::outside;
 use pactify_tests::running::Running;
 use pactify_tests::sandbox::{Repository, Sandbox};
 
+use crate::clients::with_the_real_codex;
 use crate::permissions;
 
 /// For a whole suite. Less than the runner's own limit, after which nothing is told; more than suites take that
@@ -52,6 +53,11 @@ fn a_job_is_delegated_previewed_applied_and_cancelled() -> Result<()> {
 }
 
 #[test]
+fn the_real_codex_writes_and_is_cancelled() -> Result<()> {
+    with_the_real_codex(|sandbox, repository| suite("codex.lua", sandbox, repository))
+}
+
+#[test]
 fn parts_are_accepted_merged_and_undone() -> Result<()> {
     with_the_scripted_agent("review.lua")
 }
@@ -77,7 +83,7 @@ fn a_brief_that_was_not_sent_outlives_its_neovim() -> Result<()> {
 }
 
 #[test]
-fn the_list_of_jobs_lives_and_stays_responsive() -> Result<()> {
+fn the_list_of_jobs_lives_through_a_flood() -> Result<()> {
     with_the_scripted_agent("board.lua")
 }
 

@@ -37,7 +37,7 @@ fn a_vs_code_and_a_neovim_on_one_repository_show_the_same() -> Result<()> {
     in_code("shows a file, and no job")?;
 
     let go = sandbox.root().join("go");
-    let wait: Step = serde_json::from_value(json!({"waitFor": [go.display().to_string(), 120.0]}))?;
+    let wait: Step = serde_json::from_value(json!({"waitFor": [go.display().to_string(), 600.0]}))?;
     let brief = sandbox.root().join("both.brief.md");
     std::fs::write(&brief, format!("Seen by both\n\n{}", prompt(&[wait, Step::write("README.md", NEW)])))?;
     nvim.enter(&format!(":wincmd p | edit {} | Pactify delegate", brief.display()))?;
