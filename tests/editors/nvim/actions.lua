@@ -15,7 +15,7 @@ local there, leave = kit.another()
 there('vim.cmd.edit("README.md")')
 local text = table.concat(
   kit.brief('Outlive an editor', {
-    { waitFor = { go, 60 } },
+    { waitFor = { go, 600 } },
     { write = { path = 'README.md', content = '# Sample\n\nA program that lives.\n' } },
     { say = 'Done.' },
   }),

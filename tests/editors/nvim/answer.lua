@@ -35,12 +35,29 @@ check('all of it can be read', 10, function()
   return vim.startswith(name, 'pactify://asks/') and kit.text_of(0) == 'echo one && rm -rf two\n'
 end)
 vim.api.nvim_set_current_win(window)
-kit.said, kit.answers = {}, { 'allow once: No' }
+kit.said, kit.answers = {}, { false }
 kit.press('y')
-check(
-  'the answers say what they mean before what the agent calls them',
-  10,
-  function() return heard('asker asks (Ask me, now): step 1\nreject always: Allow\nreject once: Yes\nallow once: No') end
-)
-check('and the job goes on', 30, function() return heard('Ask me: changed') end)
+check('the answers say what they mean before what the agent calls them', 10, function()
+  local asked = 'asker asks %(Ask me, %w+%): step 1\nreject always: Allow\nreject once: Yes\nallow once: No'
+  return vim.iter(kit.said):any(function(line) return line:find(asked) ~= nil end)
+end)
+check('what was asked is shown no longer', 10, function() return #kit.windows('pactify://question') == 0 end)
+now('and a question without an answer stays', kit.text_of(window):find('waits for you: step 1', 1, true))
+
+-- From a text, with a picker that floats: the job, then the answer.
+vim.cmd.wincmd('t')
+vim.cmd.only()
+local text = vim.api.nvim_get_current_win()
+kit.float()
+vim.cmd('Pactify answer')
+kit.pick('Ask me')
+check('all of it is shown', 10, function() return #kit.windows('pactify://question') == 1 end)
+kit.pick(false)
+check('until the picker is left', 10, function() return #kit.windows('pactify://question') == 0 end)
+now('which leads back to the text', vim.api.nvim_get_current_win() == text)
+vim.cmd('Pactify answer')
+kit.pick('Ask me')
+kit.pick('allow once: No')
+check('with an answer the job goes on', 30, function() return heard('Ask me: changed') end)
+now('and the text is where it was', vim.api.nvim_get_current_win() == text and #kit.windows('pactify://question') == 0)
 kit.leave()

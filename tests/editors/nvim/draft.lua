@@ -52,7 +52,7 @@ now(
 kit.press('<C-c><C-k>')
 now('or drops it', kept():find('Mend the parser', 1, true))
 killed:kill(9)
-killed:wait(5000)
+killed:wait(60000)
 
 local other = vim.fs.joinpath(kit.folder, 'other')
 vim.fn.system({ 'git', 'clone', '--quiet', vim.fn.getcwd(), other })
@@ -80,7 +80,7 @@ now('until it is dropped', kept() == '')
 
 vim.env.SLOWLY = 'yes'
 local left = another('iLeave at once<Cmd>qall<CR>')
-now('a Neovim with a brief is left without a question', left:wait(30000).code == 0)
+now('a Neovim with a brief is left without a question', left:wait(60000).code == 0)
 now('and the brief is kept', kept():find('\n\nLeave at once', 1, true))
 kit.answers = { 'Begin a new one' }
 vim.cmd('Pactify delegate')

@@ -33,7 +33,7 @@ vim.api.nvim_create_autocmd('LspProgress', {
 local go = kit.folder .. '/go'
 kit.open_brief('greet', 'Greet in the README', {
   { say = 'Looking around.' },
-  { waitFor = { go, 60 } },
+  { waitFor = { go, 600 } },
   { write = { path = 'README.md', content = new } },
   { write = { path = 'greeting.txt', content = 'hello\n' } },
   { say = 'Done.' },

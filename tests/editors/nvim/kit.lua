@@ -1,7 +1,8 @@
 -- What the suites share: steps with a time limit each, and a person who answers.
 --
 -- A suite is run as `nvim --clean -l SUITE.lua` in a repository, with the plugin in 'runtimepath'. The first step that
--- misses its limit ends the run, with what was seen so far.
+-- misses its limit ends the run, with what was seen so far. That something does not happen has no limit: it is looked at
+-- `now`, after a while or after what follows it.
 
 local M = {}
 
@@ -12,10 +13,14 @@ M.said = {}
 --- What the person will choose: a part of the label each; `false` closes the question.
 M.answers = {}
 
+--- Seconds in which what comes quickly has to come, however busy the machine is.
+local least = 60
+
 ---@param name string
----@param seconds number
+---@param seconds number In which it has to hold: at once if 0, else more than `least` if that is too short.
 ---@param condition fun(): any
 function M.check(name, seconds, condition)
+  seconds = seconds > 0 and math.max(seconds, least) or 0
   local ok = vim.wait(math.floor(seconds * 1000), function() return condition() and true or false end, 20)
   if not ok then
     local log = vim.lsp.log.get_filename()
@@ -60,9 +65,54 @@ vim.ui.select = function(items, options, done)
     done(nil)
   end)
 end
+
+--- Puts in its place a picker as people install them: a window that floats, opened some time after the question, and left
+--- by keys of its own. It takes `M.pick`.
+function M.float()
+  vim.ui.select = function(items, options, done)
+    local labels = vim.tbl_map(options.format_item or tostring, items)
+    table.insert(M.said, (options.prompt or '') .. '\n' .. table.concat(labels, '\n'))
+    vim.schedule(function()
+      local buffer = vim.api.nvim_create_buf(false, true)
+      vim.bo[buffer].bufhidden = 'wipe'
+      vim.api.nvim_buf_set_lines(buffer, 0, -1, false, labels)
+      local size = { width = 60, height = #labels, row = 1, col = 1 }
+      local window = vim.api.nvim_open_win(buffer, true, vim.tbl_extend('error', size, { relative = 'editor' }))
+      local function leave_by(key, item)
+        vim.keymap.set('n', key, function()
+          local chosen = item()
+          vim.api.nvim_win_close(window, true)
+          vim.schedule(function() done(chosen) end)
+        end, { buffer = buffer })
+      end
+      leave_by('<CR>', function() return items[vim.api.nvim_win_get_cursor(window)[1]] end)
+      leave_by('<Esc>', function() end)
+    end)
+  end
+end
+
+--- Chooses what has this in its label, or leaves without an answer, in the picker of `M.float`.
+---@param wanted string|false
+function M.pick(wanted)
+  M.check('a picker floats', least, function() return vim.api.nvim_win_get_config(0).relative ~= '' end)
+  if not wanted then return M.press('<Esc>') end
+  M.now('with ' .. wanted, vim.fn.search('\\V' .. vim.fn.escape(wanted, '\\'), 'cw') > 0)
+  M.press('<CR>')
+end
+
 -- Whatever blocks would also block a person's typing.
 for _, name in ipairs({ 'confirm', 'inputlist', 'input' }) do
   vim.fn[name] = function(...) error(('a blocking question: %s'):format(vim.inspect({ ... }))) end
+end
+
+--- Sends a signal to the server of this Neovim.
+---@param signal string
+function M.signal(signal)
+  local server = vim.iter(vim.api.nvim_get_proc_children(vim.uv.os_getpid())):find(function(child)
+    local process = vim.api.nvim_get_proc(child)
+    return process and process.name:find('pactify', 1, true)
+  end)
+  vim.uv.kill(assert(server, 'there is a server'), signal)
 end
 
 ---@param text string

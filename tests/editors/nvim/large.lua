@@ -22,14 +22,14 @@ local function pause(act)
 end
 
 --- Previews a job of so many files, rejects the last of them, and gives the longer of both pauses. What runs beside it
---- only makes a pause longer: one that is longer than `most` is measured again, three times at most.
+--- only makes a pause longer: one that is longer than `most` is measured again, ten times at most.
 local function look(title, count, most)
   kit.finish(title, {
     { run = ('mkdir many; for n in $(seq %d); do echo $n > many/$n.txt; done'):format(count) },
     { say = 'Done.' },
   })
   local opening, marking = math.huge, math.huge
-  for _ = 1, 3 do
+  for _ = 1, 10 do
     kit.answers = { title }
     opening = math.min(
       opening,

@@ -25,6 +25,45 @@ kit.finish('Change three things', {
 })
 now('no change is in the checkout', kit.on_disk('numbers.txt') == text({}))
 
+-- For a person with 'nohidden', whose unsaved text must stay in its window: nothing is in the way of it, or refused.
+vim.cmd.buffer(source)
+vim.o.hidden = false
+vim.api.nvim_buf_set_lines(source, 0, 1, false, { 'typed just now' })
+vim.cmd('messages clear')
+local function quit(what)
+  local is_left, why = pcall(vim.cmd.quit)
+  now(':q leaves ' .. what .. (is_left and '' or ': ' .. why), is_left)
+end
+vim.cmd('Pactify delegate')
+check('a brief opens', 20, function() return vim.startswith(vim.api.nvim_buf_get_name(0), 'pactify://brief') end)
+quit('it')
+vim.cmd('Pactify jobs')
+check('the list opens', 20, function() return kit.text_of(0):find('Change three things', 1, true) end)
+quit('it')
+kit.answers = { 'Change three things' }
+vim.cmd('Pactify preview')
+local function shown()
+  local side = vim.api.nvim_tabpage_list_wins(0)[3]
+  return side and vim.wo[side].winbar
+end
+check('the preview opens', 20, shown)
+for _ = 1, 3 do
+  local before = shown()
+  kit.press(']f')
+  check('the next file is shown', 20, function() return shown() ~= before end)
+end
+for _ = 1, 3 do
+  quit('a window of it')
+end
+now('its tab page is gone', #vim.api.nvim_list_tabpages() == 1)
+now('no error was shown', not vim.fn.execute('messages'):find('E%d+:'))
+now(
+  'the text is still unsaved, and shown',
+  vim.bo[source].modified and vim.api.nvim_get_current_buf() == source and not kit.heard('E37')
+)
+vim.cmd('edit!')
+vim.o.hidden = true
+
 kit.answers = { 'Change three things' }
 vim.cmd('Pactify preview')
 check('the preview opens', 20, function() return #vim.api.nvim_tabpage_list_wins(0) == 3 end)

@@ -17,7 +17,7 @@ end
 local function lines() return vim.api.nvim_buf_get_lines(0, 0, -1, false) end
 local function jobs()
   local protocol, list = require('pactify.protocol'), require('pactify.jobs')
-  return require('pactify.client').ask(protocol.request.status, list.here(true), 5000).jobs
+  return require('pactify.client').ask(protocol.request.status, list.here(true), 60000).jobs
 end
 
 vim.cmd('Pactify delegate')
@@ -42,6 +42,8 @@ local function set(field, value)
     end
   end
 end
+--- Replaces what is below the header.
+local function say(text) vim.api.nvim_buf_set_lines(0, vim.fn.index(lines(), '---', 1) + 1, -1, false, text) end
 local number = assert(set('access', 'everything'))
 vim.cmd('Pactify delegate')
 now(
@@ -56,11 +58,14 @@ now('words are completed', vim.deep_equal(require('pactify.compose').omnifunc(0,
 vim.api.nvim_set_current_line('access: write')
 set('verify', 'test -e new.txt')
 kit.press('<C-c><C-c>')
-check('its key delegates it', 30, function() return #jobs() == 1 and heard('pactify: job ') end)
+kit.press('<C-c><C-c>')
+now('pressed twice, its key says that it is being sent', heard('it is being sent'))
+check('and delegates it', 30, function() return #jobs() == 1 and heard('pactify: job ') end)
 now('and closes it', not vim.api.nvim_buf_is_valid(brief))
 check('the header is no part of the task', 60, function() return heard('Look around: changed 1 file') end)
+now('it was delegated once', #jobs() == 1)
 local detail =
-  require('pactify.client').ask(require('pactify.protocol').request.status, { jobId = jobs()[1].id }, 5000).job
+  require('pactify.client').ask(require('pactify.protocol').request.status, { jobId = jobs()[1].id }, 60000).job
 now('the brief begins with the text', vim.startswith(detail.brief, 'Look around\n'))
 now(
   'what the header asked for was done',
@@ -130,8 +135,7 @@ kit.answers = { 'With another brief' }
 vim.cmd('Pactify retry')
 opened('brief')
 now('a retry can begin with the old brief', table.concat(lines(), '\n'):find('\n\nLook around\n', 1, true))
-local last = vim.fn.index(lines(), '---', 1) + 1
-vim.api.nvim_buf_set_lines(0, last, -1, false, kit.brief('Look again', steps))
+say(kit.brief('Look again', steps))
 set('withUserConfig', 'yes')
 kit.said = {}
 vim.cmd('Pactify delegate')
@@ -146,15 +150,71 @@ now('it is another try of the first job', recorded.retryOf == detail.id)
 now('with what that had to pass', recorded.verify[1].command == 'test -e new.txt')
 now("and the person's own configuration", recorded.withUserConfig == true)
 
--- What the server refuses is told in its own words, and the brief stays.
+-- In the checkout itself, and once more.
+vim.cmd.tabfirst()
+vim.cmd.tabonly()
+local function looked(count)
+  local list = jobs()
+  return #list == count and list[1].outcome == 'succeeded'
+end
+vim.cmd('Pactify delegate')
+opened('brief')
+say(kit.brief('Look in place', { { say = 'Seen.' } }))
+set('access', 'readOnly')
+set('inPlace', 'true')
+kit.press('<C-c><C-c>')
+check('a job looks around in the checkout', 60, function() return looked(3) end)
+now('as its summary says', jobs()[1].title == 'Look in place' and jobs()[1].inPlace)
+kit.answers = { 'Look in place', 'With another brief' }
+vim.cmd('Pactify retry')
+opened('brief')
+now('its brief says so, too', table.concat(lines(), '\n'):find('\naccess: readOnly\nbase: \ninPlace: true\n', 1, true))
+kit.press('<C-c><C-c>')
+check('another try looks around', 60, function() return looked(4) end)
+now('in the checkout as well', jobs()[1].id ~= jobs()[2].id and jobs()[1].inPlace and jobs()[2].inPlace)
+
+-- What the server refuses is told in its own words, and the brief stays: it can be sent again at once.
 vim.cmd('Pactify delegate')
 brief = opened('brief')
-vim.api.nvim_buf_set_lines(brief, -2, -1, false, { 'Look' })
+say({ 'Look' })
 set('harness', 'kimi')
 set('access', 'readOnly')
 set('withUserConfig', 'true')
+for _, name in ipairs({ 'a refusal is told', 'also that of another try' }) do
+  kit.said = {}
+  kit.press('<C-c><C-c>')
+  check(name, 20, function() return heard('withUserConfig: a read-only job of kimi cannot have') end)
+end
+now('and the brief is still there', vim.api.nvim_buf_is_valid(brief) and #jobs() == 4)
+set('harness', 'codex')
+set('access', 'write')
+set('withUserConfig', '')
+say(vim.list_extend({ '+++', 'verify = ["test -s new.txt"]', '+++' }, kit.brief('Prove it', steps)))
+for _, name in ipairs({ 'what it wants to run is asked about', 'and again, after it was left for later' }) do
+  kit.said, kit.answers = {}, { 'Decide later' }
+  kit.press('<C-c><C-c>')
+  check(name, 20, function() return heard('May it run?') and #kit.answers == 0 end)
+  vim.wait(100)
+end
+
+-- A server that never answers holds nothing up once it is gone.
+local function server() return vim.lsp.get_clients({ name = 'pactify' })[1] end
+local silent = server().id
+kit.signal('sigstop')
 kit.said = {}
 kit.press('<C-c><C-c>')
-check('a refusal is told', 20, function() return heard('withUserConfig: a read-only job of kimi cannot have') end)
-now('and the brief is still there', vim.api.nvim_buf_is_valid(brief) and #jobs() == 2)
+vim.wait(300)
+now('as long as it is there, it may answer', not heard('it is being sent'))
+kit.press('<C-c><C-c>')
+now('so nothing is sent twice', heard('it is being sent'))
+kit.signal('sigkill')
+check(
+  'another server is started',
+  30,
+  function() return server() and server().id ~= silent and server().initialized end
+)
+kit.answers = { 'Allow exactly this' }
+kit.press('<C-c><C-c>')
+check('which takes what that one did not', 60, function() return heard('Prove it: changed 1 file') end)
+now('once', #jobs() == 5 and not vim.api.nvim_buf_is_valid(brief))
 kit.leave()

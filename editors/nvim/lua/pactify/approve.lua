@@ -21,10 +21,15 @@ local function decide(approval, go_on)
   }, vim.list_extend(detail, ui.lines(approval.text)))
 end
 
---- Like `client.request`; what needs an approval is asked for, and then sent again.
-function M.request(method, params, done)
+--- Like `client.request`; what needs an approval is asked for, and then sent again. Nothing is sent twice: not before the
+--- server that `sent.to` names has refused it, or is gone.
+function M.request(method, params, done, sent)
+  if sent.to and vim.lsp.get_client_by_id(sent.to) then return ui.say('it is being sent') end
+  local server = client.get()
+  sent.to = server and server.id
   client.request(method, params, done, function(data)
-    local function again() M.request(method, params, done) end
+    sent.to = nil
+    local function again() M.request(method, params, done, sent) end
     -- After the answer was handled: a plain `vim.ui.select` blocks.
     if data.approval then vim.schedule(function() decide(data.approval, again) end) end
     return data.approval ~= nil

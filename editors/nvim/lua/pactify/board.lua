@@ -11,8 +11,6 @@ local M = {}
 --- Milliseconds between two looks, for an agent that works and for ages; seconds for an answer, which may never come.
 local pace, slow_pace, patience = 500, 30000, 5
 
-local space = vim.api.nvim_create_namespace('pactify.board')
-
 --- What is shown: `job_at` by line, `heads` are the first lines of the jobs.
 ---@alias pactify.Board {buffer: integer, repository: string, all: boolean, lines: string[], job_at: table, heads: integer[]}
 local shown ---@type pactify.Board?
@@ -68,17 +66,6 @@ local function render(list, width, otherwise)
   return #list > 0 and lines or ui.lines(otherwise or 'No job here. :Pactify delegate starts one.'), job_at, heads
 end
 
----@param board pactify.Board
-local function paint(board)
-  vim.api.nvim_buf_clear_namespace(board.buffer, space, 0, -1)
-  for number, line in ipairs(board.lines) do
-    local job, is_head = board.job_at[number], vim.list_contains(board.heads, number)
-    local last = is_head and vim.fn.byteidx(line, 16) or 14
-    local how = { end_col = math.min(last, #line), hl_group = is_head and group(job) or 'Comment' }
-    if job then vim.api.nvim_buf_set_extmark(board.buffer, space, number - 1, 0, how) end
-  end
-end
-
 --- Folds each job anew; those of `is_open` stay open.
 ---@param board pactify.Board
 local function fold(board, is_open)
@@ -110,7 +97,6 @@ local function show(board, list, otherwise)
   end, windows)
   board.lines, board.job_at, board.heads = lines, job_at, heads
   ui.fill(board.buffer, lines)
-  paint(board)
   for _, one in ipairs(kept) do
     vim.api.nvim_win_call(one.window, function() fold(board, one.is_open) end)
     for _, head in ipairs(heads) do
@@ -120,9 +106,9 @@ local function show(board, list, otherwise)
   end
 end
 
-local function look()
+local function look(by_itself)
   local board = shown
-  if not board or #vim.fn.win_findbuf(board.buffer) == 0 then return end
+  if not board or #vim.fn.win_findbuf(board.buffer) == 0 or by_itself and not client.get(true) then return end
   if asked_at and vim.uv.hrtime() - asked_at < patience * 1e9 then return M.refresh() end
   asked_at = vim.uv.hrtime()
   local function asked(list)
@@ -140,7 +126,7 @@ function M.refresh()
   is_due = true
   vim.defer_fn(function()
     is_due = false
-    look()
+    look(true)
   end, pace)
 end
 
@@ -194,6 +180,9 @@ function M.open(all)
   vim.cmd('botright 14split')
   vim.api.nvim_win_set_buf(0, buffer)
   vim.bo[buffer].filetype = 'pactify'
+  -- A standing, and what the details are.
+  vim.iter(signs):each(function(name, sign) vim.cmd.syntax(([[match %s /^%s.\{15}/]]):format(name, sign)) end)
+  vim.cmd.syntax([[match Comment /^ \{6}.\{8}/]])
   vim.cmd('setlocal foldmethod=manual foldtext= fillchars=fold:\\ ,eob:\\  nowrap cursorline nonumber norelativenumber')
   local name = vim.fs.basename(vim.uri_to_fname(repository)):gsub('%%', '%%%%')
   vim.wo.winbar = (' Jobs of %s · p preview  a apply  y answer  c cancel  d delegate  g? all keys'):format(name)

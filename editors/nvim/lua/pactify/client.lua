@@ -5,13 +5,13 @@ local ui = require('pactify.ui')
 
 local M = {}
 
---- How long a server may take until it can be asked, in milliseconds.
-local start_patience = 15000
+--- How long a server may take until it can be asked, and until it has ended, in milliseconds.
+local start_patience, end_patience = 60000, 15000
 --- A server that dies more often than this within so many seconds is not started again by itself.
 local most_restarts, restart_window = 3, 300
 
---- When servers were started again after they had died.
-local restarts = {}
+--- When servers were started again after they had died; and whether that was too often.
+local restarts, is_given_up = {}, false
 
 --- Another editor may have applied, or undone: then files are others than the buffers show.
 local function changed(_, params, context)
@@ -41,7 +41,8 @@ local function on_exit(code, signal, id)
     -- Somebody asked it to end.
     if code == 0 and signal == 0 or vim.v.exiting ~= vim.NIL then return end
     restarts = vim.tbl_filter(function(at) return os.time() - at < restart_window end, restarts)
-    if #restarts >= most_restarts then
+    is_given_up = #restarts >= most_restarts
+    if is_given_up then
       return ui.complain('the server died again; your jobs go on. :Pactify restart starts it, :Pactify log tells more')
     end
     table.insert(restarts, os.time())
@@ -90,16 +91,17 @@ function M.attach_all() vim.iter(vim.api.nvim_list_bufs()):each(M.attach) end
 --- working folder's.
 function M.root() return vim.b.pactify_root or vim.fs.root(0, '.git') or vim.fs.root(vim.fn.getcwd(), '.git') end
 
---- The server of the current buffer's repository, else of the working folder's, else any that runs.
+--- The server of the current buffer's repository, else of the working folder's, else any that runs; started if need be,
+--- but `by_itself`, without a person who wants it, not one that kept dying.
 ---@return vim.lsp.Client?
-function M.get()
+function M.get(by_itself)
   local here = vim.lsp.get_clients({ name = 'pactify', bufnr = 0 })[1]
   if here then return here end
   local root = M.root()
   local running = vim.lsp.get_clients({ name = 'pactify' })
   local same = vim.iter(running):find(function(client) return client.root_dir == root end)
   if same or not root then return same or running[1] end
-  local id = start(root, { attach = false })
+  local id = not (by_itself and is_given_up) and start(root, { attach = false }) or nil
   return id and vim.lsp.get_client_by_id(id)
 end
 
@@ -173,19 +175,18 @@ function M.tell(data, root)
       local file = root and vim.fs.joinpath(root, conflict.path)
       return { filename = file, text = ('%s: %s'):format(conflict.path, conflict.detail) }
     end
-    local items = vim.tbl_map(item, data.conflicts)
-    vim.fn.setqflist({}, ' ', { title = 'pactify: ' .. data.message, items = items })
+    vim.fn.setqflist({}, ' ', { title = 'pactify: ' .. data.message, items = vim.tbl_map(item, data.conflicts) })
     vim.cmd('botright copen')
   end
 end
 
 --- Ends the servers and starts them again. Jobs don't notice.
 function M.restart()
-  restarts = {}
+  restarts, is_given_up = {}, false
   local function is_gone() return #vim.lsp.get_clients({ name = 'pactify' }) == 0 end
   local function stop(how, done)
     vim.iter(vim.lsp.get_clients({ name = 'pactify' })):each(how)
-    wait(is_gone, start_patience, done)
+    wait(is_gone, end_patience, done)
   end
   local function start_again()
     M.attach_all()

@@ -10,8 +10,9 @@ local M = {}
 --- Lines around a diagnostic that its brief quotes.
 local context = 3
 
---- What sends the texts that are being written, by buffer: called with the text below the header, and the header.
----@type table<integer, {send: fun(text: string, header: table, done: fun()), header: boolean, draft: string, tick?: integer}>
+--- The texts that are being written, by buffer. `send` is called with what is below the header, the header, what follows
+--- once the server has it, and where to keep which server is to answer (`to`).
+---@type table<integer, {send: function, header: boolean, draft: string, tick?: integer, to?: integer}>
 local open = {}
 
 --- Briefs until they are sent or dropped: neither leaving Neovim nor its death loses them. A file's name has the brief's
@@ -21,21 +22,23 @@ local drafts = vim.fs.joinpath(vim.fn.stdpath('state') --[[@as string]], 'pactif
 local space = vim.api.nvim_create_namespace('pactify.compose')
 
 --- What a header line may say, as the wire names it, and which words there are; the harnesses come from the server.
-local fields = { 'harness', 'access', 'base', 'model', 'permissions', 'withUserConfig', 'verify' }
+local fields = { 'harness', 'access', 'base', 'inPlace', 'model', 'permissions', 'withUserConfig', 'verify' }
+local yes_or_no = { 'true', 'false' }
 local words = { access = { 'write', 'readOnly' }, base = { 'head', 'workingTree', 'buffers' } }
-words.permissions, words.withUserConfig = { 'allow', 'ask' }, { 'true', 'false' }
+words.permissions, words.inPlace, words.withUserConfig = { 'allow', 'ask' }, yes_or_no, yes_or_no
 
 --- Starts a job, by `delegate` or `retry`; `done` comes once the server has it.
-function M.start(method, params, done)
+function M.start(method, params, done, sent)
   require('pactify.approve').request(method, params, function(delegated)
     ui.say(('job %s is %s; :Pactify jobs shows it'):format(delegated.jobId, delegated.state))
     vim.iter(delegated.notices):each(function(notice) ui.say(notice, vim.log.levels.WARN) end)
     if done then done() end
-  end)
+  end, sent or {})
 end
 
-local function delegate(brief, header, done)
-  M.start(request.delegate, vim.tbl_extend('force', { brief = brief, repository = client.repository() }, header), done)
+local function delegate(brief, header, done, sent)
+  local params = vim.tbl_extend('force', { brief = brief, repository = client.repository() }, header)
+  M.start(request.delegate, params, done, sent)
 end
 
 local function header_end(lines) return lines[1] == '---' and vim.fn.index(lines, '---', 1) + 1 or 0 end
@@ -52,7 +55,7 @@ local function read(lines, has_header)
       problem = ('%s is one of %s'):format(name, table.concat(words[name], ', '))
     elseif value ~= '' then
       header[name] = name == 'verify' and vim.list_extend(header[name] or {}, { value }) or value
-      if name == 'withUserConfig' then header[name] = value == 'true' end
+      if words[name] == yes_or_no then header[name] = value == 'true' end
     end
     table.insert(problems, problem and { lnum = number - 1, col = 0, message = problem, source = 'pactify' } or nil)
   end
@@ -67,7 +70,8 @@ local function send(buffer)
   elseif vim.trim(text) == '' then
     return ui.complain('nothing was sent: the text is empty')
   end
-  open[buffer].send(text, header, function() pcall(vim.api.nvim_buf_delete, buffer, { force = true }) end)
+  local one = open[buffer]
+  one.send(text, header, function() pcall(vim.api.nvim_buf_delete, buffer, { force = true }) end, one)
 end
 
 --- The words for the header line under the cursor, as 'omnifunc'.
@@ -225,11 +229,12 @@ end
 
 --- A brief that begins as that of a job, for another try of it: what is left empty is as the job had it.
 function M.again(job)
-  local function retry(text, said, done)
-    M.start(request.retry, vim.tbl_extend('force', { jobId = job.id, brief = text }, said), done)
+  local function retry(text, said, done, sent)
+    M.start(request.retry, vim.tbl_extend('force', { jobId = job.id, brief = text }, said), done, sent)
   end
   client.request(request.status, { jobId = job.id }, function(status)
-    local header = { harness = job.harness, access = job.access, base = not job.inPlace and job.base.kind or nil }
+    local header = { harness = job.harness, access = job.access }
+    header[job.inPlace and 'inPlace' or 'base'] = job.inPlace and 'true' or job.base.kind
     brief(ui.lines(status.job.brief), header, retry)
   end)
 end
@@ -253,18 +258,18 @@ end
 ---@param job pactify.JobSummary
 ---@param message string
 ---@param done? fun()
-function M.resume(job, message, done)
-  client.request(request.resume, { jobId = job.id, message = message }, function(moved)
+function M.resume(job, message, done, sent)
+  require('pactify.approve').request(request.resume, { jobId = job.id, message = message }, function(moved)
     ui.say(('"%s" goes on'):format(job.title) .. (moved.state == 'finished' and ' once it is its turn' or ''))
     if done then done() end
-  end)
+  end, sent or {})
 end
 
 --- Opens a message to write that a job goes on with.
 ---@param job pactify.JobSummary
 ---@param text? string[] What it says already.
 function M.message(job, text)
-  local function sending(message, _, done) M.resume(job, message, done) end
+  local function sending(message, _, done, sent) M.resume(job, message, done, sent) end
   begin('message to ' .. job.title:gsub('[/%c]', ' '), {}, text or {}, sending, client.root())
 end
 

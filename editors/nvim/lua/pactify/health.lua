@@ -21,7 +21,7 @@ local function check_server()
     local advice = 'install pactify-lsp, or set `vim.g.pactify = { cmd = { "/path/to/pactify-lsp", "--stdio" } }`'
     return vim.health.error(('%s is not executable'):format(program), advice)
   end
-  local version = vim.system({ program, '--version' }, { text = true, timeout = 5000 }):wait()
+  local version = vim.system({ program, '--version' }, { text = true, timeout = 20000 }):wait()
   if version.code ~= 0 then
     local said = vim.trim(version.stderr or '')
     return vim.health.error(('%s ended with code %d'):format(program, version.code), said ~= '' and { said } or {})

@@ -1,5 +1,5 @@
--- Telling and asking. Questions go through `vim.ui.select` and `vim.ui.input`, so that a picker of the person's can
--- show them; nothing here waits for an answer.
+-- Telling and asking. Questions go through `vim.ui.select`, so that a picker of the person's can show them; nothing here
+-- waits for an answer.
 
 local M = {}
 
