@@ -3,6 +3,7 @@
 //! [`Editor::open`] is an editor with our thin client (progress, job notifications); other kinds of editor are made
 //! with [`crate::lsp`] directly. Every wait has a deadline.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,15 +21,20 @@ use crate::sandbox::Sandbox;
 /// How long a job of the scripted agent may take on a busy machine.
 pub const JOB: Duration = Duration::from_secs(60);
 
+/// How long a command may take: one that repairs a job waits for all that the repair does.
+const COMMAND: Duration = Duration::from_secs(180);
+
 /// How often a state is looked at when no notification tells of it.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// How soon a process that was killed is gone.
-const KILLED: Duration = Duration::from_secs(10);
+const KILLED: Duration = Duration::from_secs(60);
 
 /// A running editor session.
 pub struct Editor {
     client: Client,
+    /// The attempts that jobs were at when they were resumed.
+    resumed: HashMap<String, Value>,
 }
 
 impl Editor {
@@ -47,7 +53,23 @@ impl Editor {
             "capabilities": {"window": {"workDoneProgress": true}, "workspace": {"workspaceFolders": true}},
             "initializationOptions": {"pactify": {"events": true}},
         }))?;
-        Ok(Self { client })
+        Ok(Self { client, resumed: HashMap::new() })
+    }
+
+    /// An editor whose server follows no job: one whose host is gone stays lost until somebody asks.
+    pub fn aside(sandbox: &Sandbox, folder: Option<&Path>) -> Result<Self> {
+        let server = Launch::new(sandbox.command(outside::program("pactify-lsp")?)).arg("--stdio");
+        let mut client = server.spawn()?;
+        let folders = folder.map(|folder| json!([{"uri": uri(folder), "name": "folder"}]));
+        client.initialize_with(json!({
+            "processId": null,
+            "rootUri": null,
+            "workspaceFolders": folders,
+            // No progress, no messages, no news: there is nothing to follow a job for.
+            "capabilities": {"workspace": {"workspaceFolders": true}},
+            "initializationOptions": {"pactify": {"messages": false}},
+        }))?;
+        Ok(Self { client, resumed: HashMap::new() })
     }
 
     /// The session itself.
@@ -57,15 +79,24 @@ impl Editor {
 
     /// Runs the verb `pactify.<verb>` and gives its result.
     pub fn run(&mut self, verb: &str, argument: &Value) -> Result<Value> {
+        let job = argument["jobId"].as_str().unwrap_or_default();
+        let before = if verb == "resume" { self.status(job)?["attempt"].take() } else { Value::Null };
         let params = json!({"command": format!("pactify.{verb}"), "arguments": [argument]});
-        self.client.request("workspace/executeCommand", params)
+        let result = self.client.request_within("workspace/executeCommand", params, COMMAND)?;
+        match verb {
+            "resume" => drop(self.resumed.insert(job.to_owned(), before)),
+            // It may have taken back a resume that was not begun.
+            "cancel" => drop(self.resumed.remove(job)),
+            _ => {}
+        }
+        Ok(result)
     }
 
     /// Runs a verb that is refused, and gives the error.
     pub fn refused(&mut self, verb: &str, argument: &Value) -> Result<RpcError> {
         let params = json!({"command": format!("pactify.{verb}"), "arguments": [argument]});
         let id = self.client.send_request("workspace/executeCommand", params)?;
-        match self.client.answer(id, JOB)? {
+        match self.client.answer(id, COMMAND)? {
             Err(error) => Ok(error),
             Ok(result) => bail!("pactify.{verb} was not refused: {result}"),
         }
@@ -86,15 +117,22 @@ impl Editor {
         Ok(self.run("status", &json!({"jobId": job}))?["job"].take())
     }
 
-    /// Waits until the job is in `state`, and gives it.
+    /// Waits until the job is in `state`, and gives it. Of a job that was resumed, the attempt before doesn't count.
     pub fn until(&mut self, job: &str, state: &str) -> Result<Value> {
-        let deadline = Instant::now() + JOB;
+        self.until_within(job, state, JOB)
+    }
+
+    /// The same with another patience.
+    pub fn until_within(&mut self, job: &str, state: &str, patience: Duration) -> Result<Value> {
+        let deadline = Instant::now() + patience;
         loop {
             let status = self.status(job)?;
-            if status["state"] == state {
+            // A resume is answered even if its attempt has not begun in time.
+            let is_before = status["state"] == "finished" && self.resumed.get(job) == Some(&status["attempt"]);
+            if status["state"] == state && !is_before {
                 return Ok(status);
             }
-            if Instant::now() >= deadline || (status["state"] == "finished" && state != "finished") {
+            if Instant::now() >= deadline || (status["state"] == "finished" && !is_before) {
                 let events = self.run("events", &json!({"jobId": job}))?;
                 bail!("job {job} is not {state} in time: {status:#}\n{events:#}");
             }
@@ -117,7 +155,12 @@ impl Editor {
 
     /// Waits for the first event of this type and gives it.
     pub fn event(&mut self, job: &str, kind: &str) -> Result<Value> {
-        let deadline = Instant::now() + JOB;
+        self.event_within(job, kind, JOB)
+    }
+
+    /// The same with another patience.
+    pub fn event_within(&mut self, job: &str, kind: &str, patience: Duration) -> Result<Value> {
+        let deadline = Instant::now() + patience;
         loop {
             if let Some(event) = self.events_of(job, kind)?.into_iter().next() {
                 return Ok(event);
@@ -139,6 +182,15 @@ impl Editor {
         let host = self.host(job)?;
         kill_process(host, Signal::KILL)?;
         ensure!(rendezvous::ends(host, KILLED)?, "host {host:?} of job {job} outlives its end");
+        Ok(())
+    }
+
+    /// Waits until no host of the job runs: one goes on for a moment after the job's end, and tidies up.
+    pub fn left_alone(&mut self, job: &str) -> Result<()> {
+        for started in self.events_of(job, "attemptStarted")? {
+            let host = pid(&started["host"]["pid"])?;
+            ensure!(rendezvous::ends(host, JOB)?, "host {host:?} of job {job} still runs");
+        }
         Ok(())
     }
 

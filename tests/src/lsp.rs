@@ -34,10 +34,10 @@ use inbox::{Inbox, Reading, Receiver};
 mod inbox;
 
 /// How long a wait lasts that names no deadline of its own.
-pub const DEADLINE: Duration = Duration::from_secs(20);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Standard error may end this long after the process.
-const AFTERMATH: Duration = Duration::from_secs(5);
+const AFTERMATH: Duration = Duration::from_secs(20);
 
 /// What the client answers to the server's requests.
 pub type Policy = Box<dyn FnMut(&str, &Value) -> Reply + Send>;
@@ -199,8 +199,13 @@ impl Client {
 
     /// Asks, and waits for a result; an error answer is an error whose source is an [`RpcError`].
     pub fn request(&mut self, method: &str, params: Value) -> Result<Value> {
+        self.request_within(method, params, DEADLINE)
+    }
+
+    /// The same with another deadline.
+    pub fn request_within(&mut self, method: &str, params: Value, within: Duration) -> Result<Value> {
         let id = self.send_request(method, params)?;
-        self.answer(id, DEADLINE)?.map_err(|error| anyhow!(error).context(format!("{method} was refused")))
+        self.answer(id, within)?.map_err(|error| anyhow!(error).context(format!("{method} was refused")))
     }
 
     /// Asks without waiting; see [`Self::answer`].
@@ -307,12 +312,14 @@ impl Client {
 
     /// Waits for the process to end.
     pub fn wait_for_exit(&mut self, within: Duration) -> Result<ExitStatus> {
-        if let Some(status) = self.child.try_wait()? {
-            return Ok(status);
-        }
-        let ended = rendezvous::ends(self.pid(), within)?;
-        ensure!(ended, "the server still runs after {within:?}; its standard error: {}", self.stderr());
-        let status = self.child.wait()?;
+        let status = match self.child.try_wait()? {
+            Some(status) => status,
+            None => {
+                let ended = rendezvous::ends(self.pid(), within)?;
+                ensure!(ended, "the server still runs after {within:?}; its standard error: {}", self.stderr());
+                self.child.wait()?
+            }
+        };
         // A process that the server left behind may hold it for longer; what came so far is what it said.
         let _ = self.stderr_open.recv_timeout(AFTERMATH);
         Ok(status)

@@ -1,7 +1,7 @@
 //! Waiting for another process without a sleep: for a file to appear, for the process to end; with a deadline.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// What nobody tells of is looked at this often.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Why the wait ended without the file.
 #[derive(Debug, thiserror::Error)]
@@ -36,9 +39,12 @@ pub fn appears(path: &Path, patience: Duration) -> Result<(), NotThere> {
     let unwatched = |source: io::Error| NotThere::Unwatched { path: path.to_owned(), source };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let deadline = Instant::now() + patience;
-    let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(|error| unwatched(error.into()))?;
-    inotify::add_watch(&watch, folder, WatchFlags::CREATE | WatchFlags::MOVED_TO)
-        .map_err(|error| unwatched(error.into()))?;
+    let watch = match watch(folder) {
+        Ok(watch) => Some(watch),
+        // Watches are few, and belong to everything that the user runs.
+        Err(Errno::MFILE | Errno::NFILE | Errno::NOSPC) => None,
+        Err(error) => return Err(unwatched(error.into())),
+    };
     let mut buffer = [0; 4096];
     // The first look comes after the watch was set: what appears later wakes it.
     while !path.exists() {
@@ -46,10 +52,24 @@ pub fn appears(path: &Path, patience: Duration) -> Result<(), NotThere> {
         if left.is_zero() {
             return Err(NotThere::Late { path: path.to_owned(), patience });
         }
-        is_readable(&watch, left).map_err(unwatched)?;
-        while rustix::io::read(&watch, &mut buffer).is_ok() {}
+        match &watch {
+            Some(watch) => {
+                is_readable(watch, left).map_err(unwatched)?;
+                while rustix::io::read(watch, &mut buffer).is_ok() {}
+            }
+            None => pause().map_err(unwatched)?,
+        }
     }
     Ok(())
+}
+
+/// The time between two looks at what nobody tells of.
+pub fn pause() -> io::Result<()> {
+    let time = Timespec::try_from(BETWEEN_LOOKS).map_err(io::Error::other)?;
+    match poll(&mut [], Some(&time)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Did this process end within that time? It need not be a child, and need not be reaped. The caller knows that the
@@ -69,6 +89,13 @@ pub fn ends(pid: Pid, patience: Duration) -> io::Result<bool> {
             return Ok(false);
         }
     }
+}
+
+/// What tells that something comes to be in a folder.
+fn watch(folder: &Path) -> rustix::io::Result<OwnedFd> {
+    let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    inotify::add_watch(&watch, folder, WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
+    Ok(watch)
 }
 
 /// Waits for something to read; a signal may end the wait early.
@@ -94,7 +121,7 @@ mod tests {
             let path = path.clone();
             move || std::fs::write(path, "").unwrap()
         });
-        appears(&path, Duration::from_secs(20)).unwrap();
+        appears(&path, Duration::from_secs(60)).unwrap();
         writer.join().unwrap();
         appears(&path, Duration::ZERO).unwrap();
     }

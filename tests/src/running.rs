@@ -17,7 +17,7 @@ use crate::rendezvous;
 /// More output than this is read and forgotten.
 const MOST_OUTPUT: usize = 64 << 20;
 /// Output may come this long after the process has ended (from children of its own).
-const AFTERMATH: Duration = Duration::from_secs(5);
+const AFTERMATH: Duration = Duration::from_secs(20);
 
 /// A running process.
 pub struct Running {
@@ -90,7 +90,16 @@ impl Running {
 
     /// Waits for a whole line of its standard output that contains `text`; returns that line.
     pub fn wait_for_line(&self, text: &str, patience: Duration) -> anyhow::Result<String> {
-        let found = self.stdout.wait(patience, |bytes| {
+        self.line_of(&self.stdout, text, patience)
+    }
+
+    /// The same of its standard error.
+    pub fn wait_for_error_line(&self, text: &str, patience: Duration) -> anyhow::Result<String> {
+        self.line_of(&self.stderr, text, patience)
+    }
+
+    fn line_of(&self, capture: &Capture, text: &str, patience: Duration) -> anyhow::Result<String> {
+        let found = capture.wait(patience, |bytes| {
             let all = String::from_utf8_lossy(bytes);
             let whole = all.rsplit_once('\n').map_or("", |(whole, _)| whole);
             whole.lines().find(|line| line.contains(text)).map(str::to_owned)

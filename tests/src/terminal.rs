@@ -18,7 +18,7 @@ use crate::tools::Tool;
 const CONFIGURATION: &str = "set -g status off\nset -g default-terminal tmux-256color\nset -sg escape-time 0\n\
     set -as terminal-features ',*:RGB'\n";
 /// For tmux to do as it is told.
-const PROMPT: Duration = Duration::from_secs(20);
+const PROMPT: Duration = Duration::from_secs(60);
 /// For what a program shows after a key, on a busy machine.
 const SHOWN: Duration = Duration::from_secs(60);
 /// Between two looks at the screen.
@@ -76,20 +76,22 @@ impl<'a> Terminal<'a> {
 
     /// Waits until the screen holds all of `texts`.
     pub fn until(&self, texts: &[&str]) -> Result<()> {
-        self.wait(&format!("{texts:?}"), |screen| texts.iter().all(|text| screen.contains(text)))
+        let holds = |screen: &str| texts.iter().all(|text| screen.contains(text));
+        self.until_found(&format!("{texts:?}"), |screen| holds(screen).then_some(()))
     }
 
     /// Waits until the screen holds `text` no more.
     pub fn until_gone(&self, text: &str) -> Result<()> {
-        self.wait(&format!("no {text:?}"), |screen| !screen.contains(text))
+        self.until_found(&format!("no {text:?}"), |screen| (!screen.contains(text)).then_some(()))
     }
 
-    fn wait(&self, what: &str, is_there: impl Fn(&str) -> bool) -> Result<()> {
+    /// Waits until `look` finds something on the screen, and gives it. `what` says what it looks for.
+    pub fn until_found<T>(&self, what: &str, look: impl Fn(&str) -> Option<T>) -> Result<T> {
         let deadline = Instant::now() + SHOWN;
         loop {
             let screen = self.screen()?;
-            if is_there(&screen) {
-                return Ok(());
+            if let Some(found) = look(&screen) {
+                return Ok(found);
             }
             if Instant::now() >= deadline {
                 bail!("the screen should show {what}:\n{screen}");

@@ -82,9 +82,14 @@ fn read(inbox: &Sender<Value>) {
             complain(&format!("this is no message: {line}"));
             continue;
         };
-        if message["method"] == "session/cancel" && !IGNORES_CANCEL.load(Ordering::SeqCst) {
-            IS_CANCELLED.store(true, Ordering::SeqCst);
-            end_command();
+        match message["method"].as_str() {
+            // Here, where cancels are heard: one that comes right after the prompt is for that.
+            Some("session/prompt") => IS_CANCELLED.store(false, Ordering::SeqCst),
+            Some("session/cancel") if !IGNORES_CANCEL.load(Ordering::SeqCst) => {
+                IS_CANCELLED.store(true, Ordering::SeqCst);
+                end_command();
+            }
+            _ => {}
         }
         if inbox.send(message).is_err() {
             return;
@@ -151,7 +156,6 @@ impl Agent {
     }
 
     fn prompt(&mut self, params: &Value) -> Result<Value, (i64, String)> {
-        IS_CANCELLED.store(false, Ordering::SeqCst);
         let prompt = params["prompt"][0]["text"].as_str().unwrap_or_default();
         let steps = match Step::in_prompt(prompt) {
             Ok(steps) => steps.unwrap_or_else(|| self.profile.steps.clone()),
@@ -176,10 +180,10 @@ impl Agent {
 
     fn play(&mut self, steps: &[Step]) -> Result<(), Stop> {
         for step in steps {
-            self.step(step)?;
             if is_cancelled() {
                 break;
             }
+            self.step(step)?;
         }
         Ok(())
     }
@@ -318,7 +322,7 @@ impl Agent {
 
     fn run(&mut self, text: &str) -> io::Result<()> {
         let id = self.call("execute", "shell", &json!({"command": text}));
-        let (status, output) = shell(&self.folder, text)?;
+        let (status, output) = shell(&self.folder, text, is_cancelled)?;
         let ended = if status.success() { "completed" } else { "failed" };
         self.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": ended,
             "rawOutput": {"output": output, "metadata": {"exit": status.code().unwrap_or(-1)}}}));

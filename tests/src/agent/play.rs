@@ -26,7 +26,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// Between two bursts of chatter.
 const BREATH: Duration = Duration::from_millis(2);
 /// Far more than any reader may keep.
-const ENDLESS: usize = 8 << 30;
+const ENDLESS: usize = 64 << 30;
 
 /// Are signals to have no effect?
 static IS_DEAF: AtomicBool = AtomicBool::new(false);
@@ -167,7 +167,7 @@ impl Turn {
     fn run(&mut self, text: &str) -> io::Result<()> {
         let item = |output: &str, code: Option<i32>, status: &str| json!({"command": shown(text), "aggregated_output": output, "exit_code": code, "status": status});
         let id = self.lines.start_item("command_execution", item("", None, "in_progress"));
-        let (status, output) = shell(&self.folder, text)?;
+        let (status, output) = shell(&self.folder, text, || false)?;
         let ended = if status.success() { "completed" } else { "failed" };
         let code = Some(status.code().unwrap_or(-1));
         self.lines.end_item(&id, "command_execution", item(&output, code, ended));
@@ -216,8 +216,9 @@ pub(super) fn act(folder: &Path, step: &Step, lines: &mut Lines) -> Result<(), E
     Ok(())
 }
 
-/// Runs a command in a session of its own, and gives how it ended and all that it printed.
-pub(super) fn shell(folder: &Path, text: &str) -> io::Result<(ExitStatus, String)> {
+/// Runs a command in a session of its own, and gives how it ended and all that it printed. It ends at once if
+/// `is_over`: who wanted to end it may have found none.
+pub(super) fn shell(folder: &Path, text: &str, is_over: impl Fn() -> bool) -> io::Result<(ExitStatus, String)> {
     // Not a pipe: what the command leaves running in the background must not delay its end.
     let mut output = File::from(memfd_create("output", MemfdFlags::CLOEXEC)?);
     let mut session = command(std::env::current_exe()?);
@@ -227,6 +228,9 @@ pub(super) fn shell(folder: &Path, text: &str) -> io::Result<(ExitStatus, String
         let mut running = running();
         let child = session.spawn()?;
         *running = Some(Pid::from_child(&child));
+        if is_over() {
+            end(*running);
+        }
         child
     };
     let status = child.wait()?;

@@ -58,7 +58,7 @@ pub enum Step {
     Chatter(Chatter),
     /// Prints one valid line with a message of this many bytes.
     LongLine(u64),
-    /// Prints a line without an end, until the reader is gone (or 8 GiB).
+    /// Prints a line without an end, until the reader is gone (or 64 GiB).
     EndlessLine,
     /// Prints this line to the standard error.
     Stderr(String),

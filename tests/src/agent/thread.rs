@@ -54,7 +54,9 @@ impl Thread {
     pub(super) fn keep(&self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         std::fs::create_dir_all(file.with_file_name(""))?;
-        std::fs::write(file, serde_json::to_vec(self)?)
+        let partial = file.with_extension("partial");
+        std::fs::write(&partial, serde_json::to_vec(self)?)?;
+        std::fs::rename(partial, file)
     }
 }
 

@@ -45,6 +45,9 @@ struct Steps {
     reports: u32,
     /// Between two reports.
     pause_us: u64,
+    /// Is the answer to come after the end?
+    #[serde(default)]
+    wait: bool,
 }
 
 /// A request to the client that no editor knows.
@@ -158,10 +161,14 @@ impl Probe {
         Ok(())
     }
 
-    /// Starts progress and returns at once, as a real handler does.
+    /// Starts progress and returns at once, as a real handler does, unless it is to wait.
     async fn progress(&self, steps: Steps) -> Result<()> {
         let begin = WorkDoneProgressBegin { title: "probe".to_owned(), cancellable: Some(true), ..Default::default() };
-        tokio::spawn(run_progress(self.outbox.progress(begin), steps));
+        let wait = steps.wait;
+        let running = tokio::spawn(run_progress(self.outbox.progress(begin), steps));
+        if wait {
+            running.await.map_err(|_| Error::internal_error())?;
+        }
         Ok(())
     }
 

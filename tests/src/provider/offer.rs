@@ -16,6 +16,10 @@ const SHELLS: [&str; 8] =
 /// Names under which clients offer to write a whole file.
 const WRITERS: [&str; 6] = ["write", "Write", "write_file", "WriteFile", "write_to_file", "create_file"];
 
+/// How long codex waits for a command's output, in milliseconds: 10000 unless told, and no longer than this.
+const YIELD: &str = "yield_time_ms";
+const LONGEST_YIELD: u32 = 30_000;
+
 /// The tools of one request, by name.
 #[derive(Debug, Default)]
 pub(super) struct Offer(BTreeMap<String, Tool>);
@@ -113,6 +117,10 @@ impl Tool {
         let is_argv = self.parameters["properties"][key]["type"] == "array";
         let value = if is_argv { json!(["bash", "-c", command]) } else { json!(command) };
         let mut arguments = Map::from_iter([(key.to_owned(), value)]);
+        // codex gives a longer command back half done, and the next step would be played beside it.
+        if self.property(&[YIELD]).is_some() {
+            arguments.insert(YIELD.to_owned(), json!(LONGEST_YIELD));
+        }
         for required in items(&self.parameters["required"]).filter_map(Value::as_str) {
             let filler = match self.parameters["properties"][required]["type"].as_str() {
                 Some("boolean") => json!(false),
@@ -179,13 +187,15 @@ mod tests {
     }
 
     #[test]
-    fn a_command_fills_in_what_the_tool_requires() {
+    fn a_command_fills_in_what_the_tool_requires_and_waits_as_long_as_it_can() {
         let tool = json!({"type": "namespace", "name": "os", "tools": [{"type": "function", "name": "shell", "parameters": {
-            "properties": {"command": {"type": "array"}, "timeout": {"type": "integer"}, "why": {"type": "string"}},
+            "properties": {"command": {"type": "array"}, "timeout": {"type": "integer"}, "why": {"type": "string"},
+                "yield_time_ms": {"type": "number"}},
             "required": ["command", "timeout", "why"]}}]});
         let expect = Item::Call {
             name: "shell".to_owned(),
-            arguments: json!({"command": ["bash", "-c", "ls"], "timeout": 10, "why": "run shell"}),
+            arguments: json!({"command": ["bash", "-c", "ls"], "timeout": 10, "why": "run shell",
+                "yield_time_ms": 30_000}),
             namespace: Some("os".to_owned()),
         };
         assert_eq!(Offer::of(&json!({"tools": [tool]})).adapt(&Item::Shell("ls".to_owned())), expect);

@@ -6,11 +6,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
 
 use super::Sandbox;
+use crate::editor::JOB;
 use crate::outside;
 use crate::running::{Ended, Running};
 
@@ -43,7 +43,7 @@ impl<'a> Repository<'a> {
         let date = "2026-01-01T00:00:00Z";
         let mut command = self.sandbox.command("git");
         command.args(arguments).current_dir(&self.path).env("GIT_AUTHOR_DATE", date).env("GIT_COMMITTER_DATE", date);
-        let ended = Running::start(command, b"")?.wait(Duration::from_secs(60))?;
+        let ended = Running::start(command, b"")?.wait(JOB)?;
         let ended = ended.success().with_context(|| format!("git {arguments:?} in {}", self.path.display()))?;
         Ok(ended.stdout.trim_end_matches('\n').to_owned())
     }
@@ -57,7 +57,7 @@ impl<'a> Repository<'a> {
 
     /// Runs `pactify sub …` in the checkout to its end.
     pub fn sub(&self, arguments: &[&str], input: &str) -> anyhow::Result<Ended> {
-        self.start_sub(arguments, input)?.wait(crate::editor::JOB)
+        self.start_sub(arguments, input)?.wait(JOB * 2)
     }
 
     /// Writes a file and the folders above it.

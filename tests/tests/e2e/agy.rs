@@ -10,7 +10,7 @@ use pactify_tests::running::Running;
 use pactify_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A sandbox with agy of this version, and a person who is logged in.
 pub(crate) fn sandbox(version: &str) -> Result<Sandbox> {

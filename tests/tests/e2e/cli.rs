@@ -222,8 +222,10 @@ fn an_interrupt_asks_the_job_to_cancel_and_a_detached_one_can_be_followed() -> R
 
     let started = sandbox.root().join("started");
     let touch = format!("touch {}", started.display());
-    let task = brief(&json!([write("a.txt", "a\n"), {"run": touch}, "hang"]));
+    let task = brief(&json!([write("a.txt", "a\n"), {"say": "hello"}, {"run": touch}, "hang"]));
     let running = repository.start_sub(&["run", "--json"], &task)?;
+    // Before it watches the job, an interrupt just ends it.
+    running.wait_for_error_line("hello", JOB)?;
     rendezvous::appears(&started, JOB)?;
     running.signal(Signal::INT)?;
     let ended = running.wait(JOB)?;

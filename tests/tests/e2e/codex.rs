@@ -11,7 +11,7 @@ pub(crate) use privacy::holding;
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::editor::{self, Editor, JOB};
@@ -28,8 +28,12 @@ const KEY: &str = "zuckerwatte-7f3a9e51";
 pub(crate) const KEYED: &str = "env_key = \"GATEWAY_KEY\"";
 pub(crate) const QUICK: &str = "request_max_retries = 0\nstream_max_retries = 0";
 
+/// When a stream that says nothing is given up: late, as the machine may be busy; or soon, where that is waited for.
+const PATIENT: &str = "stream_idle_timeout_ms = 60000";
+const IMPATIENT: &str = "stream_idle_timeout_ms = 3000";
+
 /// How long a process may take to be gone once its job has ended.
-const GONE: Duration = Duration::from_secs(10);
+const GONE: Duration = Duration::from_secs(60);
 
 /// A person's machine: a gateway, its key in the environment, a repository.
 pub(crate) struct Stage {
@@ -55,7 +59,11 @@ impl Stage {
 
     /// Configures codex as somebody behind a gateway does, to be played the script of this name.
     fn aim(&self, script: &str) -> Result<()> {
-        self.configure(&self.provider.base_url(script), "", &format!("{KEYED}\n{QUICK}"))
+        self.aim_with(script, PATIENT)
+    }
+
+    fn aim_with(&self, script: &str, patience: &str) -> Result<()> {
+        self.configure(&self.provider.base_url(script), "", &format!("{KEYED}\n{QUICK}\n{patience}"))
     }
 
     /// The same for any URL, with more of codex's own settings: at the top, and of the provider.
@@ -74,7 +82,6 @@ model_provider = "gateway"
 name = "gateway"
 base_url = "{base_url}"
 wire_api = "responses"
-stream_idle_timeout_ms = 3000
 supports_websockets = false
 {of_provider}
 "#
@@ -236,11 +243,23 @@ fn start_long_command(stage: &Stage, editor: &mut Editor) -> Result<(String, Pid
     rendezvous::appears(&stage.sandbox.job(&job).join("tree/started"), JOB)?;
     // The shell becomes the program at some moment now, and stays the same process.
     let runs = |arguments: &str| ["/bin/bash -c", "sleep 3001"].iter().any(|start| arguments.starts_with(start));
-    let command = processes_of(&job).find(|(_, arguments)| runs(arguments));
-    let (command, _) = command.context("the command does not run")?;
+    let command = process_of(&job, runs).context("the command does not run")?;
     let left = mount_points(&stage.sandbox.job(&job).join("tree"));
     assert!(!left.is_empty(), "codex's sandbox makes mount points in the tree while a command runs");
     Ok((job, command))
+}
+
+/// The process of this job whose arguments are these. One that becomes another program has none for a moment.
+pub(crate) fn process_of(job: &str, is_it: impl Fn(&str) -> bool) -> Result<Pid> {
+    let deadline = Instant::now() + JOB;
+    loop {
+        let all: Vec<_> = processes_of(job).collect();
+        if let Some((process, _)) = all.iter().find(|(_, arguments)| is_it(arguments)) {
+            return Ok(*process);
+        }
+        ensure!(Instant::now() < deadline, "it is none of {all:?}");
+        rendezvous::pause()?;
+    }
 }
 
 /// The processes that carry the mark of this job, with their arguments.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{self, Profile, Step, brief, write};
@@ -20,7 +19,8 @@ use crate::{agy, codex};
 
 fn doctor(sandbox: &Sandbox, more: &[&str]) -> Result<Ended> {
     let arguments = [&["sub", "doctor", "--json"], more].concat();
-    sandbox.start("pactify", &arguments, b"")?.wait(Duration::from_secs(60))
+    // A probe is two whole jobs.
+    sandbox.start("pactify", &arguments, b"")?.wait(JOB * 4)
 }
 
 /// The findings of this name.
@@ -351,7 +351,7 @@ fn what_jobs_left_is_found_and_each_finding_says_what_to_do() -> Result<()> {
     fs::create_dir(sandbox.home().join(".codex"))?;
     fs::write(sandbox.home().join(".codex/auth.json"), r#"{"tokens":{"refresh_token":"r1"}}"#)?;
     let repository = sandbox.filled("one")?;
-    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let mut editor = Editor::aside(&sandbox, Some(repository.path()))?;
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), "hang"])), &json!({}))?;
     editor.event(&job, "filesTouched")?;
     let told = editor.run("doctor", &json!({}))?;

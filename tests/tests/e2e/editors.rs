@@ -3,8 +3,6 @@
 //! The clients are raw ones, so that each can lack what real editors lack. How jobs run and end is [`super::hosts`]'s
 //! subject.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{JOB, scripted_sandbox, uri};
@@ -303,13 +301,13 @@ fn shutting_down_ends_the_progress_and_leaves_the_job() -> Result<()> {
     let repository = sandbox.filled("one")?;
     let go = sandbox.root().join("go");
     let mut client = open(&sandbox, &[&repository], &plain())?;
-    let wait = json!({"waitFor": [go.display().to_string(), 60.0]});
+    let wait = json!({"waitFor": [go.display().to_string(), 600.0]});
     let job = delegate(&mut client, json!([wait, write("a.txt", "a\n")]))?;
     let (token, _) = progress(&client, "begin")?;
     client.request("shutdown", Value::Null)?;
     assert_eq!(progress(&client, "end")?.0, token);
     client.notify("exit", Value::Null)?;
-    assert_eq!(client.wait_for_exit(Duration::from_secs(5))?.code(), Some(0));
+    assert_eq!(client.wait_for_exit(JOB)?.code(), Some(0));
 
     let mut later = open(&sandbox, &[&repository], &plain())?;
     progress(&later, "begin")?;

@@ -7,7 +7,6 @@ mod processes;
 mod sessions;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{brief, write};
@@ -19,7 +18,8 @@ use serde_json::{Value, json};
 /// Has the job run this command, and gives what came of it: its exit code and the end of its output.
 fn run_in_a_job(editor: &mut Editor, command: &str) -> Result<(i64, String)> {
     let job = editor.delegate(&brief(&json!([{"run": command}, {"say": "Done."}])), &json!({}))?;
-    editor.until(&job, "finished")?;
+    // The command may be a whole test.
+    editor.until_within(&job, "finished", 4 * JOB)?;
     let ended = editor.events_of(&job, "commandEnded")?.pop().context("no command")?;
     let told = ended["tail"].as_str().or(ended["output"].as_str()).unwrap_or_default();
     Ok((ended["exitCode"].as_i64().context("no exit code")?, told.to_owned()))
@@ -188,7 +188,7 @@ fn two_starts_at_once_are_two_jobs_and_one_that_died_keeps_nobody_from_starting(
     let host = one.host(&job)?;
     one.client().signal(rustix::process::Signal::KILL)?;
     rustix::process::kill_process(host, rustix::process::Signal::KILL)?;
-    ensure!(pactify_tests::rendezvous::ends(host, Duration::from_secs(10))?);
+    ensure!(pactify_tests::rendezvous::ends(host, JOB)?);
     let job = two.delegate(&brief(&json!([write("d.txt", "x\n")])), &json!({}))?;
     assert_eq!(two.until(&job, "finished")?["outcome"], "succeeded");
     Ok(())

@@ -4,12 +4,13 @@
 //!
 //! The scripted agent has no sandbox: it stands for a harness that can write wherever the person can.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, configure, limit, pid, scripted_sandbox, use_scripted_agent};
+use pactify_tests::editor::{Editor, JOB, configure, limit, pid, scripted_sandbox, use_scripted_agent};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::{Sandbox, shell_program};
 use rustix::process::{Signal, kill_process};
@@ -29,15 +30,19 @@ fn use_scripted_agent_but(sandbox: &Sandbox, branches: &str) -> Result<()> {
     configure(sandbox, &format!("[harnesses.codex]\nexecutable = {:?}\n", script.display().to_string()))
 }
 
-/// Every regular file below a folder.
-pub(super) fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+/// Every regular file below a folder. What goes away meanwhile, as a job's temporary files do, is none.
+pub(super) fn files_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
-        let (entry, kind) = entry.and_then(|entry| entry.file_type().map(|kind| (entry, kind)))?;
-        if kind.is_dir() {
-            found.extend(files_below(&entry.path())?);
-        } else if kind.is_file() {
-            found.push(entry.path());
+        let entry = entry?;
+        let below = entry.file_type().and_then(|kind| match (kind.is_dir(), kind.is_file()) {
+            (true, _) => files_below(&entry.path()),
+            (_, true) => Ok(vec![entry.path()]),
+            _ => Ok(Vec::new()),
+        });
+        match below {
+            Err(gone) if gone.kind() == io::ErrorKind::NotFound => {}
+            below => found.extend(below?),
         }
     }
     Ok(found)
@@ -56,6 +61,7 @@ fn a_tree_that_the_job_swapped_is_not_worked_in_again() -> Result<()> {
 
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "first"}])), &json!({}))?;
     editor.until(&job, "finished")?;
+    editor.left_alone(&job)?;
     let folder = sandbox.job(&job);
     std::fs::rename(folder.join("tree"), folder.join("elsewhere"))?;
     std::os::unix::fs::symlink(repository.path(), folder.join("tree"))?;
@@ -90,7 +96,7 @@ fn a_harness_that_never_pauses_runs_out_of_time_all_the_same() -> Result<()> {
         second_of_day(event.and_then(|event| event["at"].as_str()).context("no such event")?)
     };
     let took = (at("deadlinePassed")? - at("launched")?).rem_euclid(86_400.0);
-    assert!(took < 6.0, "noticed after {took} s");
+    assert!(took < 45.0, "noticed after {took} s");
     Ok(())
 }
 
@@ -104,7 +110,7 @@ fn second_of_day(at: &str) -> Result<f64> {
 fn traps_in_the_job_s_directory_neither_hang_nor_stop_a_repair() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
-    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let mut editor = Editor::aside(&sandbox, Some(repository.path()))?;
 
     for trap in ["host.log", "host.sock", "wire.log", "summary.json", "manifest", "message", "capture", "tmp", "home"] {
         // It takes a file's place in one step: whoever reads the job may write some of these again at any moment.
@@ -162,7 +168,7 @@ fn a_harness_whose_launch_cannot_be_recorded_does_not_run_on() -> Result<()> {
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let job = editor.delegate("Sleep.", &json!({}))?;
     let host = editor.host(&job)?;
-    ensure!(rendezvous::ends(host, Duration::from_secs(60))?, "the host ends");
+    ensure!(rendezvous::ends(host, JOB)?, "the host ends");
     assert_eq!(marked(&job)?, Vec::<String>::new(), "and nothing of the job outlives it");
     for verb in ["cancel", "discard"] {
         let refused = editor.refused(verb, &json!({"jobId": job}))?;
@@ -227,6 +233,7 @@ fn a_secret_of_the_harness_is_never_on_disk() -> Result<()> {
         let shown = serde_json::to_string(&editor.run("events", &json!({"jobId": job, "limit": 1000}))?)?;
         assert!(shown.contains("[redacted]"), "the payload fires: {shown}");
         assert!(!shown.contains(CANARY) && !status.to_string().contains(CANARY), "{status:#}");
+        editor.left_alone(&job)?;
     }
     for file in files_below(&sandbox.pactify_home())? {
         let bytes = std::fs::read(&file)?;
@@ -251,7 +258,7 @@ fn what_an_agent_says_cannot_drive_the_editor() -> Result<()> {
         jobs.push(job);
     }
     // The end of the first one's progress, and its message, come before the second's.
-    editor.client().take("both messages", Duration::from_secs(20), {
+    editor.client().take("both messages", JOB, {
         let mut count = 0;
         move |message| {
             count += u32::from(message["method"] == "window/showMessage");
@@ -299,7 +306,7 @@ fn a_repair_that_is_killed_is_repaired_by_whoever_comes_next() -> Result<()> {
     drop(first);
 
     let mut killed = std::collections::BTreeSet::from([host.as_raw_nonzero()]);
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + JOB * 3;
     // Two servers at once, and each host that repairs is killed as soon as it is seen, three times.
     let mut left = 3;
     loop {
@@ -325,6 +332,7 @@ fn a_repair_that_is_killed_is_repaired_by_whoever_comes_next() -> Result<()> {
         left -= 1;
     }
     let mut editor = Editor::open(&sandbox, repository.path())?;
+    editor.left_alone(&job)?;
     assert_eq!(marked(&job)?, Vec::<String>::new());
     editor.apply(&job)?;
     assert_eq!(repository.read("half.txt")?, "half\n");
@@ -347,6 +355,7 @@ fn a_store_of_accepted_contents_that_a_job_put_there_is_not_used() -> Result<()>
     let edit = "sed -i 's/line 3$/L3/; s/line 30$/L30/' a.txt";
     let job = editor.delegate(&brief(&json!([{"run": plant}, {"run": edit}])), &json!({}))?;
     editor.until(&job, "finished")?;
+    editor.left_alone(&job)?;
     let place = sandbox.job(&job).join("accepted");
     assert!(place.symlink_metadata().is_err(), "it was planted, and is gone");
 

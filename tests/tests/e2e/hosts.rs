@@ -2,7 +2,7 @@
 //!
 //! The scripted agent stands in for codex, because codex can't be made to ignore signals or to overrun a pipe.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use pactify_core::job::event::Known;
@@ -13,7 +13,7 @@ use pactify_engine::journal::Journal;
 use pactify_engine::store::Store;
 use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, JOB, limit, pid, scripted_sandbox};
-use pactify_tests::lsp::Launch;
+use pactify_tests::lsp::{Launch, RpcError};
 use pactify_tests::outside;
 use pactify_tests::rendezvous;
 use pactify_tests::running::Running;
@@ -62,7 +62,7 @@ fn a_job_outlives_its_server() -> Result<()> {
     let go = sandbox.root().join("go");
 
     let mut first = Editor::open(&sandbox, repository.path())?;
-    let wait = json!({"waitFor": [go.display().to_string(), 60.0]});
+    let wait = json!({"waitFor": [go.display().to_string(), 600.0]});
     let job = first.delegate(&brief(&json!([write("a.txt", "a\n"), wait, write("b.txt", "b\n")])), &json!({}))?;
     first.event(&job, "launched")?;
     first.client().signal(Signal::KILL)?;
@@ -109,7 +109,7 @@ fn a_job_whose_host_dies_is_lost_then_swept_and_captured() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
 
-    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let mut editor = Editor::aside(&sandbox, Some(repository.path()))?;
     let job = editor.delegate(&brief(&json!([write("half.txt", "half\n"), "ignoreSignals", "hang"])), &json!({}))?;
     editor.event(&job, "filesTouched")?;
     let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
@@ -119,7 +119,7 @@ fn a_job_whose_host_dies_is_lost_then_swept_and_captured() -> Result<()> {
     // The next writer command repairs it.
     let moved = editor.run("cancel", &json!({"jobId": job}))?;
     assert_eq!(moved["state"], "finished");
-    assert!(rendezvous::ends(agent, Duration::from_secs(10))?, "its processes are swept");
+    assert!(rendezvous::ends(agent, JOB)?, "its processes are swept");
     let status = editor.status(&job)?;
     assert_eq!((&status["outcome"], &status["error"]["code"]), (&json!("failed"), &json!("hostLost")), "{status:#}");
     editor.apply(&job)?;
@@ -164,7 +164,7 @@ fn a_cancel_ends_even_what_does_not_want_to_end() -> Result<()> {
     let status = editor.until(&job, "finished")?;
     assert_eq!(status["outcome"], "cancelled", "{status:#}");
     assert_eq!(status["changes"]["files"], 1, "what was done is captured");
-    assert!(rendezvous::ends(escapee, Duration::from_secs(5))?);
+    assert!(rendezvous::ends(escapee, JOB)?);
     Ok(())
 }
 
@@ -259,6 +259,18 @@ fn no_harness_is_started_where_there_is_no_tree_for_it() -> Result<()> {
     Ok(())
 }
 
+/// Applies the job, and does so again while it is told that another one is being applied.
+fn apply_in_turn(editor: &mut Editor, job: &str) -> Result<Value> {
+    let deadline = Instant::now() + JOB;
+    loop {
+        let applied = editor.apply(job);
+        let refused = applied.as_ref().err().and_then(|error| error.downcast_ref::<RpcError>());
+        if refused.is_none_or(|refused| refused.reason() != "storeBusy") || Instant::now() >= deadline {
+            return applied;
+        }
+    }
+}
+
 #[test]
 fn two_editors_that_apply_at_once_take_turns_and_are_told_who_is_busy() -> Result<()> {
     let sandbox = scripted_sandbox()?;
@@ -272,15 +284,15 @@ fn two_editors_that_apply_at_once_take_turns_and_are_told_who_is_busy() -> Resul
     }
     let store = Store::open(&AbsPath::new(sandbox.pactify_home())?)?;
     let spec = store.job(&jobs[0].parse()?)?.spec()?;
-    let lock = RepositoryLock::acquire(&store, &spec.repository, Duration::from_secs(5))?;
+    let lock = RepositoryLock::acquire(&store, &spec.repository, JOB)?;
     let change_set = one.status(&jobs[0])?["changeSet"].clone();
     let refused = one.refused("apply", &json!({"jobId": jobs[0], "changeSet": change_set}))?;
     assert_eq!(refused.reason(), "storeBusy", "{refused:?}");
     assert!(!repository.path().join("a.txt").exists());
     drop(lock);
     let both = std::thread::scope(|scope| {
-        let first = scope.spawn(|| one.apply(&jobs[0]));
-        let second = other.apply(&jobs[1]);
+        let first = scope.spawn(|| apply_in_turn(&mut one, &jobs[0]));
+        let second = apply_in_turn(&mut other, &jobs[1]);
         [first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), second]
     });
     for applied in both {
@@ -295,12 +307,19 @@ fn an_editor_hears_of_everything_that_another_one_does_with_a_result() -> Result
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
     let (mut one, mut other) = (Editor::open(&sandbox, repository.path())?, Editor::open(&sandbox, repository.path())?);
-    let job = one.delegate(&brief(&json!(["a", "b", "c"].map(|path| write(path, "new\n")))), &json!({}))?;
+    let go = sandbox.root().join("go");
+    let wait = json!({"waitFor": [go.display().to_string(), 600.0]});
+    let steps = json!([wait, write("a", "new\n"), write("b", "new\n"), write("c", "new\n")]);
+    let job = one.delegate(&brief(&steps), &json!({}))?;
+    let is_of_job = |message: &Value| message["method"] == "pactify/job/changed" && message["params"]["jobId"] == job;
+    // A job that ended before an editor's first look is no news to it.
+    other.client().take("the job that runs", JOB, is_of_job)?;
+    std::fs::write(&go, "")?;
     one.until(&job, "finished")?;
     let mut hears = |disposition: &str| {
         other.client().take(disposition, JOB, |message| {
             let params = &message["params"];
-            message["method"] == "pactify/job/changed" && params["disposition"] == disposition
+            is_of_job(message) && params["state"] == "finished" && params["disposition"] == disposition
         })
     };
     hears("pending")?;
@@ -399,7 +418,7 @@ fn what_runs_inside_a_job_decides_nothing_about_another_one() -> Result<()> {
 /// Records what a host records that could not end everything, while everything of its job still runs.
 fn survived(sandbox: &Sandbox, job: &str) -> Result<()> {
     let store = Store::open(&AbsPath::new(sandbox.pactify_home())?)?;
-    let mut journal = Journal::open(store.job(&job.parse()?)?.lock(Duration::from_secs(10))?)?;
+    let mut journal = Journal::open(store.job(&job.parse()?)?.lock(JOB)?)?;
     let attempt = journal.state().attempt.as_ref().context("no attempt")?.number;
     let failure = Failure::new(FailureCode::ProcessesSurvived, "1 process survived", "see to it");
     let ended = Known::AttemptEnded { outcome: Outcome::Failed, failure: Some(failure), final_message: None };
@@ -412,7 +431,7 @@ fn survived(sandbox: &Sandbox, job: &str) -> Result<()> {
 fn a_job_that_was_outlived_is_captured_by_a_cancel_and_not_removed_or_gone_on_with_before() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
-    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let mut editor = Editor::aside(&sandbox, Some(repository.path()))?;
     let job = editor.delegate(&brief(&json!([write("half.txt", "half\n"), "hang"])), &json!({}))?;
     editor.event(&job, "filesTouched")?;
     let agent = pid(&editor.event(&job, "launched")?["leader"]["pid"])?;
@@ -439,7 +458,7 @@ fn a_job_that_was_outlived_is_captured_by_a_cancel_and_not_removed_or_gone_on_wi
     assert!(sandbox.job(&job).join("tree/half.txt").exists());
 
     editor.run("cancel", &json!({"jobId": job}))?;
-    assert!(rendezvous::ends(agent, Duration::from_secs(10))?, "its processes are swept");
+    assert!(rendezvous::ends(agent, JOB)?, "its processes are swept");
     let status = editor.status(&job)?;
     assert_eq!((&status["state"], &status["changes"]["files"]), (&json!("finished"), &json!(1)), "{status:#}");
     assert!(status["error"]["message"].to_string().contains("outlived"), "{status:#}");

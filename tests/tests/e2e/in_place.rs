@@ -11,6 +11,8 @@ use pactify_tests::rendezvous;
 use pactify_tests::sandbox::{Repository, Sandbox};
 use serde_json::{Value, json};
 
+const PATIENCE: Duration = Duration::from_secs(60);
+
 fn in_place() -> Value {
     json!({"access": "readOnly", "inPlace": true})
 }
@@ -67,7 +69,7 @@ fn it_sees_ignored_files_and_current_dirt_and_leaves_nothing_behind() -> Result<
     // Nothing of the store's makes room in a checkout, however it is asked.
     editor.run("discard", &json!({"jobId": job}))?;
     let pruned = sandbox.start("pactify", &["sub", "prune", "--older-than", "0s", "--records", "--yes"], b"")?;
-    pruned.wait(Duration::from_secs(30))?.success()?;
+    pruned.wait(PATIENCE)?.success()?;
     assert_eq!(repository.snapshot()?.changed_since(&before), Vec::<String>::new());
     Ok(())
 }
@@ -112,7 +114,7 @@ fn the_person_s_own_edit_is_a_difference_as_well_and_stays() -> Result<()> {
     let repository = dirty(&sandbox)?;
     let go = sandbox.root().join("go");
     let mut editor = Editor::open(&sandbox, repository.path())?;
-    let wait = json!({"waitFor": [go.display().to_string(), 60.0]});
+    let wait = json!({"waitFor": [go.display().to_string(), 600.0]});
     let job = editor.delegate(&brief(&json!([wait, {"say": "looked"}])), &in_place())?;
     editor.event(&job, "launched")?;
     repository.write("mine.txt", "saved meanwhile\n")?;
@@ -129,7 +131,7 @@ fn the_person_s_own_edit_is_a_difference_as_well_and_stays() -> Result<()> {
 fn a_recovery_compares_and_what_it_cannot_read_counts_as_changed() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = dirty(&sandbox)?;
-    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let mut editor = Editor::aside(&sandbox, Some(repository.path()))?;
     let lose = |editor: &mut Editor, steps: Value, meanwhile: &dyn Fn(&Path) -> Result<()>| -> Result<Value> {
         let job = editor.delegate(&brief(&steps), &in_place())?;
         editor.event(&job, "message")?;
@@ -137,7 +139,7 @@ fn a_recovery_compares_and_what_it_cannot_read_counts_as_changed() -> Result<()>
         editor.kill_host(&job)?;
         meanwhile(&sandbox.job(&job))?;
         editor.run("cancel", &json!({"jobId": job}))?;
-        ensure!(rendezvous::ends(agent, Duration::from_secs(10))?, "its processes are swept");
+        ensure!(rendezvous::ends(agent, PATIENCE)?, "its processes are swept");
         editor.status(&job)
     };
     let nothing = |_: &Path| Ok(());
@@ -170,6 +172,7 @@ fn a_host_that_dies_between_its_comparison_and_its_conclusion_hides_nothing() ->
     let steps = json!([{"run": "echo x > left.txt"}, {"say": "all fine"}]);
     let job = editor.delegate(&brief(&steps), &in_place())?;
     let ended = editor.until(&job, "finished")?;
+    editor.left_alone(&job)?;
     drop(editor);
     // What such a host leaves: a journal that ends after the comparison.
     let path = sandbox.job(&job).join("events.jsonl");

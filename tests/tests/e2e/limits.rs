@@ -141,7 +141,7 @@ fn a_job_that_waits_for_its_turn_says_why() -> Result<()> {
     let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let go = sandbox.root().join("go");
-    let wait = json!({"waitFor": [go.display().to_string(), 60.0]});
+    let wait = json!({"waitFor": [go.display().to_string(), 600.0]});
     let first = editor.delegate(&brief(&json!([write("a.txt", "a\n"), wait])), &json!({}))?;
     editor.event(&first, "launched")?;
     let second = editor.delegate(&brief(&json!([write("b.txt", "b\n")])), &json!({}))?;
@@ -172,7 +172,7 @@ fn a_resume_that_waits_for_its_turn_is_not_told_as_ended() -> Result<()> {
     };
     ends(&mut editor)?;
     let go = sandbox.root().join("go");
-    let running = json!([{"waitFor": [go.display().to_string(), 60.0]}]);
+    let running = json!([{"waitFor": [go.display().to_string(), 600.0]}]);
     let running = editor.delegate(&brief(&running), &json!({}))?;
     editor.event(&running, "launched")?;
     let message = brief(&json!([write("b.txt", "b\n")]));

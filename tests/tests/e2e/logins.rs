@@ -20,6 +20,8 @@ use serde_json::{Value, json};
 const OLD: &str = "himbeer eis mit sahne";
 const NEW: &str = "zitronen sorbet ohne alles";
 
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A person who is logged in.
 struct Stage {
     sandbox: Sandbox,
@@ -52,7 +54,7 @@ impl Stage {
     }
 
     fn pactify(&self, arguments: &[&str]) -> Result<Ended> {
-        self.sandbox.start("pactify", &[&["sub"], arguments].concat(), b"")?.wait(Duration::from_secs(30))
+        self.sandbox.start("pactify", &[&["sub"], arguments].concat(), b"")?.wait(PATIENCE)
     }
 
     /// Nothing of a login in use is left, but its lock.
@@ -76,13 +78,14 @@ fn refresh(token: &str) -> Value {
 fn a_login_that_was_refreshed_in_the_jobs_home_is_the_persons_again_also_after_a_crash() -> Result<()> {
     let stage = Stage::new()?;
     let repository = stage.repository()?;
-    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let mut editor = Editor::aside(&stage.sandbox, Some(repository.path()))?;
     let job = editor.delegate(&brief(&json!([refresh(NEW), write("a.txt", "a\n")])), &json!({}))?;
     let status = editor.until(&job, "finished")?;
     assert_eq!(status["outcome"], "succeeded", "{status:#}");
     assert!(status["notices"].to_string().contains("was written back to"), "{status:#}");
     assert_eq!(stage.token()?, NEW);
     assert_eq!(fs::metadata(stage.login())?.permissions().mode() & 0o777, 0o600);
+    editor.left_alone(&job)?;
     assert!(stage.is_forgotten()?, "the copy that was kept meanwhile is gone");
 
     let job = editor.delegate(&brief(&json!([refresh(OLD), write("b.txt", "b\n"), "hang"])), &json!({}))?;
@@ -91,6 +94,7 @@ fn a_login_that_was_refreshed_in_the_jobs_home_is_the_persons_again_also_after_a
     assert!(!stage.is_forgotten()?, "nobody has looked yet");
     editor.run("cancel", &json!({"jobId": job}))?;
     assert_eq!(stage.token()?, OLD, "the repair wrote it back");
+    editor.left_alone(&job)?;
     assert!(stage.is_forgotten()?);
     Ok(())
 }
@@ -101,7 +105,7 @@ fn the_doctor_names_a_login_that_is_no_link_any_more_while_its_job_runs() -> Res
     let repository = stage.repository()?;
     let go = stage.sandbox.root().join("go");
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
-    let (wait, done) = (json!({"waitFor": [go.display().to_string(), 60.0]}), stage.sandbox.root().join("done"));
+    let (wait, done) = (json!({"waitFor": [go.display().to_string(), 600.0]}), stage.sandbox.root().join("done"));
     let steps =
         json!([write("a.txt", "a\n"), wait, refresh(NEW), {"run": format!("touch {}", done.display())}, "hang"]);
     let job = editor.delegate(&brief(&steps), &json!({}))?;
@@ -113,7 +117,7 @@ fn the_doctor_names_a_login_that_is_no_link_any_more_while_its_job_runs() -> Res
     };
     assert_eq!(links()?, [Value::Null; 0], "it is a link yet");
     fs::write(&go, "")?;
-    rendezvous::appears(&done, Duration::from_secs(30))?;
+    rendezvous::appears(&done, PATIENCE)?;
     let found = links()?;
     let title = found.first().and_then(|finding| finding["title"].as_str()).context("nothing is found")?;
     assert!(title.contains(&job) && title.contains(&stage.login().display().to_string()), "{title}");
@@ -131,7 +135,7 @@ fn a_newer_login_of_the_person_stays_and_the_jobs_is_kept_apart() -> Result<()> 
     let repository = stage.repository()?;
     let go = stage.sandbox.root().join("go");
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
-    let wait = json!({"waitFor": [go.display().to_string(), 60.0]});
+    let wait = json!({"waitFor": [go.display().to_string(), 600.0]});
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), wait, refresh(NEW)])), &json!({}))?;
     editor.event(&job, "filesTouched")?;
     stage.log_in("logged in again meanwhile")?;
@@ -160,13 +164,14 @@ fn a_newer_login_of_the_person_stays_and_the_jobs_is_kept_apart() -> Result<()> 
 /// A job that refreshed its login while the person's directory was away, and ended.
 fn unsettled(stage: &Stage, editor: &mut Editor, file: &str) -> Result<String> {
     let go = stage.sandbox.root().join(format!("go-{file}"));
-    let wait = json!({"waitFor": [go.display().to_string(), 60.0]});
+    let wait = json!({"waitFor": [go.display().to_string(), 600.0]});
     let job = editor.delegate(&brief(&json!([write(file, "a\n"), wait, refresh(NEW)])), &json!({}))?;
     editor.event(&job, "filesTouched")?;
     fs::rename(stage.sandbox.home().join(".codex"), stage.sandbox.home().join("away"))?;
     fs::write(&go, "")?;
     let status = editor.until(&job, "finished")?;
     assert!(status["notices"].to_string().contains("is not known"), "{status:#}");
+    editor.left_alone(&job)?;
     Ok(job)
 }
 
@@ -212,6 +217,7 @@ fn a_login_that_a_harness_emptied_comes_back() -> Result<()> {
     let status = editor.until(&job, "finished")?;
     assert!(status["notices"].to_string().contains("is back in"), "{status:#}");
     assert_eq!(stage.token()?, OLD);
+    editor.left_alone(&job)?;
     assert!(stage.is_forgotten()?);
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, configure_more, limit, scripted_sandbox};
+use pactify_tests::editor::{Editor, configure_more, limit, scripted_sandbox, uri};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::{Repository, Sandbox, shell_program};
 use serde_json::{Value, json};
@@ -60,6 +60,11 @@ impl Stage {
         self.sandbox.filled("one")
     }
 
+    /// An editor without a folder: the survey of one that has one calls git, which would stand at the gate as well.
+    fn editor(&self) -> Result<Editor> {
+        Editor::aside(&self.sandbox, None)
+    }
+
     fn close(&self) -> Result<()> {
         Ok(fs::write(&self.gate, "")?)
     }
@@ -92,9 +97,10 @@ impl Stage {
 fn a_cancel_before_the_setup_starts_nothing() -> Result<()> {
     let stage = Stage::new()?;
     let repository = stage.repository()?;
-    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let mut editor = stage.editor()?;
     let slot = stage.slot()?;
-    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
+    let there = json!({"repository": uri(repository.path())});
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &there)?;
     stage.close()?;
     drop(slot);
     stage.await_git()?;
@@ -117,10 +123,11 @@ fn a_cancel_before_the_setup_starts_nothing() -> Result<()> {
 fn a_cancel_before_the_verification_keeps_the_result_and_verifies_nothing() -> Result<()> {
     let stage = Stage::new()?;
     let repository = stage.repository()?;
-    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let mut editor = stage.editor()?;
     // The capture of what the agent leaves meets the gate.
     let close = format!(": > '{}'", stage.gate.display());
-    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "Done."}, {"run": close}])), &json!({}))?;
+    let there = json!({"repository": uri(repository.path())});
+    let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "Done."}, {"run": close}])), &there)?;
     stage.await_git()?;
     assert_eq!(editor.events_of(&job, "harnessExited")?.len(), 1, "the agent is done");
     editor.run("cancel", &json!({"jobId": job}))?;
@@ -139,7 +146,8 @@ fn a_cancel_before_the_verification_keeps_the_result_and_verifies_nothing() -> R
 fn a_configuration_that_breaks_before_a_turn_begins_fails_that_turn_and_loses_nothing() -> Result<()> {
     let stage = Stage::new()?;
     let repository = stage.repository()?;
-    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let mut editor = stage.editor()?;
+    let there = json!({"repository": uri(repository.path())});
     let good = fs::read_to_string(stage.sandbox.config())?;
     let bad = format!("{good}\n[limits]\nrunning-jobs = \"hunter2\"\n");
     let task = brief(&json!([write("a.txt", "a\n"), {"say": "Done."}]));
@@ -148,7 +156,7 @@ fn a_configuration_that_breaks_before_a_turn_begins_fails_that_turn_and_loses_no
     stage.close()?;
     let job = std::thread::scope(|scope| {
         let editor = &mut editor;
-        let delegated = scope.spawn(|| editor.delegate(&task, &json!({})));
+        let delegated = scope.spawn(|| editor.delegate(&task, &there));
         let broken = stage.await_git().and_then(|()| Ok(fs::write(stage.sandbox.config(), &bad)?));
         stage.open()?;
         broken?;

@@ -77,6 +77,7 @@ fn a_login_of_its_own_is_made_kept_and_used_by_jobs() -> Result<()> {
     editor.apply(&job)?;
     assert_eq!(repository.read("hello.txt")?, "hello\n");
 
+    editor.left_alone(&job)?;
     let theirs = stage.sandbox.home().join(".local/share/opencode");
     assert!(!theirs.exists(), "the person's own has no part in it");
     let home = stage.sandbox.job(&job).join("home");

@@ -85,7 +85,7 @@ fn the_person_s_commit_meanwhile_is_a_notice_and_no_more() -> Result<()> {
 fn a_recovery_compares_as_well() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
-    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let mut editor = Editor::aside(&sandbox, Some(repository.path()))?;
     let list = json!([{"run": sabotage(repository.path())}, {"say": "set"}, "hang"]);
     let job = editor.delegate(&brief(&list), &json!({}))?;
     editor.event(&job, "message")?;
@@ -104,7 +104,7 @@ fn a_recovery_compares_as_well() -> Result<()> {
 fn a_job_that_spoils_the_comparison_hides_nothing_by_it() -> Result<()> {
     let sandbox = scripted_sandbox()?;
     let repository = sandbox.filled("one")?;
-    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let mut editor = Editor::aside(&sandbox, Some(repository.path()))?;
     // What the host remembers goes with it, and what is on the disk is the job's to spoil.
     let spoil = "echo spoiled > ../shared/1.before; echo x > by-the-job";
     let list = json!([{"run": sabotage(repository.path())}, {"run": spoil}, {"say": "set"}, "hang"]);

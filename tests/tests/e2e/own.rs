@@ -10,7 +10,7 @@ use pactify_tests::rendezvous;
 use pactify_tests::sandbox::{Sandbox, shell_program};
 use serde_json::{Value, json};
 
-const GONE: Duration = Duration::from_secs(10);
+const GONE: Duration = Duration::from_secs(60);
 /// Looks like nothing: only knowing it helps.
 const SECRET: &str = "zuckerwatte-11d7";
 

@@ -175,9 +175,9 @@ fn what_is_asked_for_is_shown_whole_and_since_when() -> Result<()> {
         Ok(stage.sandbox.start("pactify", &[&["sub"], arguments].concat(), b"")?.wait(JOB)?.success()?.stdout)
     };
     let printed = pactify(&["answer", &job])?;
-    ensure!(printed.contains(detail) && printed.contains(" s ago)"), "{printed}");
+    ensure!(printed.contains(detail) && printed.contains(" ago)"), "{printed}");
     let shown = pactify(&["show", &job])?;
-    ensure!(shown.contains(" s ago; `pactify sub answer") && shown.contains("shows all of it"), "{shown}");
+    ensure!(shown.contains(" ago; `pactify sub answer") && shown.contains("shows all of it"), "{shown}");
 
     let client = asking(&stage.sandbox, repository.path())?;
     let (_, question) = client.server_request("window/showMessageRequest", JOB)?;

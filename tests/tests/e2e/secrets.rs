@@ -51,7 +51,7 @@ http_headers = {{ X-Title = "{HEADER}" }}
     let said = sandbox.root().join("said");
     let ended = sandbox.root().join("go");
     let repeat = format!("({find}) | tee {} >&2; ({find})", said.display());
-    let wait = json!({"waitFor": [ended.display().to_string(), 60.0]});
+    let wait = json!({"waitFor": [ended.display().to_string(), 600.0]});
     let steps =
         json!([{"run": repeat}, write("a.txt", "a\n"), wait, {"run": format!("{find}; exit 3")}, {"say": "Done."}]);
     let job = editor.delegate(&brief(&steps), &json!({}))?;
@@ -85,6 +85,7 @@ http_headers = {{ X-Title = "{HEADER}" }}
         sinks.push(("a notification".to_owned(), message.to_string()));
     }
     sinks.push(("the server's standard error".to_owned(), editor.client().stderr()));
+    editor.left_alone(&job)?;
     // What the job itself is given is what the secrets are for: its settings, and its home.
     let folder = sandbox.job(&job);
     let given = [folder.join("job.json"), folder.join("home/config.toml")];
@@ -113,7 +114,7 @@ fn a_secret_is_in_no_sink_of_a_job_that_is_repaired() -> Result<()> {
     configure(&sandbox, &format!("[harnesses.codex]\nexecutable = {executable:?}\nenvironment = [\"SPECIAL\"]\n"))?;
     sandbox.set("SPECIAL", VARIABLE);
     let repository = sandbox.filled("one")?;
-    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let mut editor = Editor::aside(&sandbox, Some(repository.path()))?;
     let steps = json!([{"run": "echo \"$SPECIAL\""}, write("a.txt", "a\n"), "hang"]);
     let job = editor.delegate(&brief(&steps), &json!({}))?;
     editor.event(&job, "filesTouched")?;
@@ -121,6 +122,7 @@ fn a_secret_is_in_no_sink_of_a_job_that_is_repaired() -> Result<()> {
     editor.run("cancel", &json!({"jobId": job}))?;
     let told = Value::from(editor.events(&job)?);
     assert!(told.to_string().contains("[redacted]"), "{told:#}");
+    editor.left_alone(&job)?;
     for path in super::hostile::files_below(&sandbox.pactify_home())? {
         let text = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
         assert!(!text.contains(VARIABLE), "{}", path.display());
@@ -154,6 +156,7 @@ fn a_secret_that_is_said_in_pieces_is_in_no_sink() -> Result<()> {
     for message in editor.client().drain() {
         sinks.push(("a notification".to_owned(), message.to_string()));
     }
+    editor.left_alone(&job)?;
     for path in super::hostile::files_below(&sandbox.pactify_home())? {
         sinks.push((path.display().to_string(), String::from_utf8_lossy(&fs::read(&path)?).into_owned()));
     }
@@ -180,6 +183,7 @@ fn settings_that_no_job_may_have_are_refused_before_anything_is_written() -> Res
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let good = editor.delegate(&brief(&json!([write("a.txt", "a\n"), {"say": "Done."}])), &json!({}))?;
     assert_eq!(editor.until(&good, "finished")?["outcome"], "succeeded");
+    editor.left_alone(&good)?;
     let jobs = || super::hostile::files_below(&sandbox.jobs()).map(|files| files.len());
     let before = jobs()?;
     for (name, setting) in [

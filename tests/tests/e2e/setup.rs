@@ -12,7 +12,7 @@ use pactify_tests::sandbox::Sandbox;
 use rustix::process::Pid;
 use serde_json::{Value, json};
 
-const GONE: Duration = Duration::from_secs(10);
+const GONE: Duration = Duration::from_secs(60);
 
 fn brief() -> String {
     prompt(&[Step::write("by-the-job", "x\n"), Step::Say("Done.".to_owned())])
@@ -92,7 +92,7 @@ fn a_repository_s_own_command_runs_only_once_its_exact_text_is_approved() -> Res
     assert_eq!(editor.refused("retry", &json!({"jobId": job}))?.data.context("no data")?["code"], "approvalRequired");
     let here = repository.path().to_str().context("a plain name")?;
     let denied = sandbox.start("pactify", &["sub", "approve", "--repo", here, "--deny"], b"")?;
-    let denied = denied.wait(Duration::from_secs(30))?.success()?;
+    let denied = denied.wait(GONE)?.success()?;
     assert!(denied.stdout == "denied\n" && denied.stderr.contains("; true"), "{}{}", denied.stdout, denied.stderr);
     let delegated = editor.run("delegate", &json!({"brief": brief()}))?;
     let notice = delegated["notices"][0].as_str().context("no notice")?;
@@ -148,7 +148,7 @@ fn filled_without(sandbox: &Sandbox) -> Result<PathBuf> {
                   && git commit -qm first";
     let mut command = sandbox.command("sh");
     command.args(["-c", script]);
-    pactify_tests::running::Running::start(command, b"")?.wait(Duration::from_secs(30))?.success()?;
+    pactify_tests::running::Running::start(command, b"")?.wait(GONE)?.success()?;
     Ok(path)
 }
 
@@ -156,7 +156,7 @@ fn filled_without(sandbox: &Sandbox) -> Result<PathBuf> {
 fn a_setup_that_fails_or_takes_too_long_ends_the_job_before_the_harness() -> Result<()> {
     for (command, seconds, says) in [
         ("echo the reason; exit 3", 60, &["exit code 3", "the reason"][..]),
-        ("echo began; sleep 600 & sleep 600", 1, &["within 1 s", "began"]),
+        ("echo began; sleep 600 & sleep 600", 10, &["within 10 s", "began"]),
         ("kill -9 $$", 60, &["signal 9"]),
     ] {
         let sandbox = configured(&format!("echo $$ > ../pid; {command}"), seconds)?;

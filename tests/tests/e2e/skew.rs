@@ -23,11 +23,12 @@ use foreign::Foreign;
 
 const NEWER: &str = "20991231-235959-nnnnnn";
 
-/// A sandbox with one finished job of this version, whose id comes with it.
+/// A sandbox with one finished job of this version, whose id comes with it. The editor's server follows no job: it
+/// would repair those whose host this process only plays.
 fn stage(sandbox: &Sandbox) -> Result<(Editor, Repository<'_>, String)> {
     use_scripted_agent(sandbox, &[])?;
     let repository = sandbox.filled("one")?;
-    let mut editor = Editor::open(sandbox, repository.path())?;
+    let mut editor = Editor::aside(sandbox, Some(repository.path()))?;
     let job = delegate(&mut editor, &json!([{"say": "looked"}]), "readOnly")?;
     editor.until(&job, "finished")?;
     Ok((editor, repository, job))
@@ -122,7 +123,7 @@ fn a_host_that_does_not_listen_yet_is_waited_for() -> Result<()> {
     let asked = editor.client().send_request("workspace/executeCommand", cancel)?;
     assert!(editor.client().answer(asked, Duration::from_millis(300)).is_err(), "answered before anyone listened");
     let host = young.listen(&[r#"{"reply":"accepted"}"#])?;
-    editor.client().answer(asked, Duration::from_secs(30))??;
+    editor.client().answer(asked, JOB)??;
     assert_eq!(host.join().ok().context("the host panicked")??, [json!({"request": "cancel"})]);
     Ok(())
 }

@@ -108,6 +108,7 @@ fn codex_takes_it_within_its_sandbox_and_keeps_its_thread_out_of_the_person_s_ho
     let status = editor.until(&job, "finished")?;
     assert_eq!((&status["outcome"], &status["withUserConfig"]), (&json!("succeeded"), &json!(true)), "{status:#}");
     assert!(notices(&status).contains("sandbox_mode") && notices(&status).contains("notify"), "{status:#}");
+    editor.left_alone(&job)?;
     let asked = &stage.provider.requests()[0];
     assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"), "the provider is the person's");
     assert!(asked.body.to_string().contains("Say mushroom."), "and so are the instructions");
@@ -155,6 +156,7 @@ fn kimi_takes_its_hooks_and_instructions_and_keeps_its_session() -> Result<()> {
         let job = editor.delegate("Add a file.", &more)?;
         let status = finished(&mut editor, &job)?;
         assert_eq!(status["outcome"], "succeeded", "{status:#}");
+        editor.left_alone(&job)?;
         Ok((job, status))
     };
     run(json!({"harness": "kimi"}))?;
@@ -203,6 +205,7 @@ fn opencode_s_session_is_in_the_person_s_list_and_its_permissions_are_the_job_s(
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     let job = editor.delegate("Work.", &with_it(json!({"harness": "opencode"})))?;
     let status = finished(&mut editor, &job)?;
+    editor.left_alone(&job)?;
     let events = Value::from(editor.events(&job)?);
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(2)), "{events:#}");
     assert!(!stage.sandbox.jobs().join("outside.txt").exists(), "its access is the job's");
@@ -230,6 +233,7 @@ fn agy_works_in_the_person_s_home_where_its_conversation_is_listed() -> Result<(
     let job = editor.delegate(&agy::brief(&steps), &with_it(json!({})))?;
     let status = editor.until(&job, "finished")?;
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(1)), "{status:#}");
+    editor.left_alone(&job)?;
     let persons = sandbox.home().join(".gemini/antigravity-cli");
     assert_eq!(fs::read_dir(persons.join("conversations"))?.count(), 1);
     assert!(!persons.join("settings.json").exists(), "nothing of ours is written there");

@@ -10,7 +10,7 @@ use pactify_tests::sandbox::Sandbox;
 use rustix::process::Pid;
 use serde_json::{Value, json};
 
-const GONE: Duration = Duration::from_secs(10);
+const GONE: Duration = Duration::from_secs(60);
 
 /// A sandbox whose configuration names these commands for the repository `one`.
 fn configured(commands: &[&str], seconds: u32) -> Result<Sandbox> {
@@ -70,7 +70,7 @@ fn a_result_is_verified_in_its_tree_and_what_that_writes_is_no_part_of_it() -> R
     let script = "unset GIT_DIR; mkdir -p repos && git init -q repos/one && cd repos/one && echo a > a && git add a && git commit -qm a";
     let mut command = sandbox.command("sh");
     command.args(["-c", script]);
-    pactify_tests::running::Running::start(command, b"")?.wait(Duration::from_secs(30))?.success()?;
+    pactify_tests::running::Running::start(command, b"")?.wait(GONE)?.success()?;
     let mut editor = Editor::open(&sandbox, &path)?;
     let job = editor.delegate(&job(), &json!({}))?;
     let status = editor.until(&job, "finished")?;
@@ -104,6 +104,7 @@ fn a_job_that_goes_on_does_not_take_what_its_verification_wrote_for_its_own() ->
     let job = editor.delegate(&job(), &json!({}))?;
     let status = editor.until(&job, "finished")?;
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(1)), "{status:#}");
+    editor.left_alone(&job)?;
     let tree = sandbox.job(&job).join("tree");
     ensure!(tree.join("made/new").exists() && tree.join("link").is_symlink(), "it is there to be looked at");
     std::fs::write(tree.join("touched"), "by the person\n")?;
@@ -121,6 +122,7 @@ fn a_job_that_goes_on_does_not_take_what_its_verification_wrote_for_its_own() ->
     ensure!(notices.contains("removed what it had made: link, made/new"), "{notices}");
     ensure!(notices.contains("somebody has touched since: touched"), "{notices}");
     ensure!(notices.contains("of the result") && notices.contains("README.md, src/empty.h"), "{notices}");
+    editor.left_alone(&job)?;
     ensure!(!sandbox.job(&job).join("residue").exists() && !sandbox.job(&job).join("before-verification").exists());
     Ok(())
 }
@@ -147,6 +149,7 @@ fn a_job_that_goes_on_has_its_files_under_their_names_whatever_its_verification_
     let job = editor.delegate(&brief(&steps), &json!({}))?;
     let status = editor.until(&job, "finished")?;
     assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(7)), "{status:#}");
+    editor.left_alone(&job)?;
     let tree = sandbox.job(&job).join("tree");
     ensure!(tree.join("moved/away").exists() && tree.join("other/one").exists(), "it is there to be looked at");
     std::fs::write(tree.join("taken"), "by the person\n")?;
@@ -181,12 +184,12 @@ fn a_job_that_goes_on_has_its_files_under_their_names_whatever_its_verification_
 
 #[test]
 fn a_result_that_fails_is_told_with_the_reason_and_can_be_taken_all_the_same() -> Result<()> {
-    for (commands, passed, says, exit) in [
-        (&["true", "echo the reason; exit 3", "touch ../never"][..], 1, "exit code 3", json!(3)),
-        (&["echo the reason; sleep 600 & sleep 600"], 0, "within 2 s", Value::Null),
-        (&["echo the reason; kill -9 $$"], 0, "signal 9", Value::Null),
+    for (commands, seconds, passed, says, exit) in [
+        (&["true", "echo the reason; exit 3", "touch ../never"][..], 60, 1, "exit code 3", json!(3)),
+        (&["echo the reason; sleep 600 & sleep 600"], 10, 0, "within 10 s", Value::Null),
+        (&["echo the reason; kill -9 $$"], 60, 0, "signal 9", Value::Null),
     ] {
-        let sandbox = configured(commands, 2)?;
+        let sandbox = configured(commands, seconds)?;
         let repository = sandbox.filled("one")?;
         let mut editor = Editor::open(&sandbox, repository.path())?;
         let job = editor.delegate(&job(), &json!({}))?;
@@ -253,7 +256,7 @@ fn a_cancel_ends_a_verification_and_a_host_that_dies_in_one_loses_no_result() ->
     let sandbox =
         configured(&["echo spoilt > by-the-job; echo $$ > ../pid.new; mv ../pid.new ../pid; sleep 600"], 600)?;
     let repository = sandbox.filled("one")?;
-    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let mut editor = Editor::aside(&sandbox, Some(repository.path()))?;
     let cancelled = editor.delegate(&job(), &json!({}))?;
     rendezvous::appears(&sandbox.job(&cancelled).join("pid"), Duration::from_secs(60))?;
     assert_eq!(editor.status(&cancelled)?["state"], "verifying");
@@ -313,7 +316,7 @@ fn a_brief_s_commands_run_once_exactly_that_text_is_approved() -> Result<()> {
     std::fs::write(&file, &proposed)?;
     let (file, folder) = (file.display().to_string(), repository.path().display().to_string());
     let denied = sandbox.start("pactify", &["sub", "approve", "--brief", &file, "--repo", &folder, "--deny"], b"")?;
-    let denied = denied.wait(Duration::from_secs(30))?.success()?;
+    let denied = denied.wait(GONE)?.success()?;
     ensure!(denied.stdout == "denied\n" && denied.stderr.contains("echo ran"), "{}{}", denied.stdout, denied.stderr);
     let two = editor.delegate(&proposed, &json!({}))?;
     let status = editor.until(&two, "finished")?;

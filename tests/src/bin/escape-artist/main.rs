@@ -2,8 +2,8 @@
 //!
 //! Every process of a play has the play's folder among its arguments, which no scrubbing of its environment changes:
 //! the test finds what is left by it. Every process that matters announces itself on the socket `roll-call` in that
-//! folder and waits for an answer, so that the test knows it before it goes on. None lives longer than a minute on its
-//! own.
+//! folder and waits for an answer, so that the test knows it before it goes on. None lives longer than three minutes on
+//! its own.
 //!
 //! | role | does |
 //! | --- | --- |
@@ -29,7 +29,7 @@ use anyhow::{Context as _, bail};
 use rustix::event::Timespec;
 
 /// How long any process of a play may live.
-const LONGEST_LIFE: Duration = Duration::from_secs(60);
+const LONGEST_LIFE: Duration = Duration::from_secs(180);
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

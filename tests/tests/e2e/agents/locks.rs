@@ -2,10 +2,8 @@
 //! pactify's back, so that the real kimi offers all of them. Its hook has to refuse them, and its own record to give it
 //! away.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result};
-use pactify_tests::editor::Editor;
+use pactify_tests::editor::{Editor, JOB};
 use pactify_tests::running::Running;
 use serde_json::json;
 
@@ -54,7 +52,7 @@ fn without_the_list_of_tools_the_hook_refuses_them_and_the_record_gives_it_away(
     let command = config["hooks"][0]["command"].as_str().context("the hook has a command")?;
     let mut hook = stage.sandbox.command("sh");
     hook.args(["-c", command]);
-    let answer = Running::start(hook, ASKED.as_bytes())?.wait(Duration::from_secs(10))?;
+    let answer = Running::start(hook, ASKED.as_bytes())?.wait(JOB)?;
     assert_eq!(answer.code(), 2, "which is what blocks a tool");
     assert_eq!(answer.stderr.trim(), "this job is read-only");
     Ok(())

@@ -5,7 +5,6 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::editor::{Editor, JOB};
@@ -16,7 +15,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{Agent, PATIENCE, Stage, finished};
-use crate::codex::processes_of;
+use crate::codex::process_of;
 
 /// A person who is logged in to kimi with tokens that have ended, and what its server says of new ones.
 struct LoggedIn {
@@ -122,9 +121,9 @@ pub(crate) fn opencode_writes_it_where_the_person_keeps_it() -> Result<()> {
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     let job = stage.delegate(&mut editor, "Wait a little.", json!({}))?;
     let tree = stage.sandbox.job(&job).join("tree");
-    editor.event(&job, "launched")?;
+    editor.event_within(&job, "launched", JOB * PATIENCE)?;
     rendezvous::appears(&tree.join("started"), JOB * PATIENCE)?;
-    let (process, _) = processes_of(&job).find(|(_, arguments)| arguments.contains(" acp ")).context("no opencode")?;
+    let process = process_of(&job, |arguments| arguments.contains(" acp ")).context("no opencode")?;
     let (port, password) = (port_of(process)?, variable_of(process, "OPENCODE_SERVER_PASSWORD")?);
     let fresh = json!({"type": "api", "key": "refreshed-login"}).to_string();
     let refused = put(port, "/auth/x", "wrong", &fresh)?;
@@ -170,7 +169,7 @@ fn variable_of(process: Pid, name: &str) -> Result<String> {
 /// Asks opencode's own server to put something; the first line of its answer. (It keeps the connection open.)
 fn put(port: u16, path: &str, password: &str, body: &str) -> Result<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    stream.set_read_timeout(Some(JOB))?;
     let credentials = base64(format!("opencode:{password}").as_bytes());
     write!(
         stream,

@@ -27,7 +27,7 @@ pub(crate) fn assert_kept_nowhere(sandbox: &Sandbox, job: &str) -> Result<()> {
 fn kimi_s_keys_go_with_the_job_that_used_them_also_after_a_crash() -> Result<()> {
     let stage = Stage::playing(Agent::Kimi, &json!([{"hang": 600}]))?;
     let repository = stage.repository()?;
-    let mut editor = Editor::open(&stage.sandbox, repository.path())?;
+    let mut editor = Editor::aside(&stage.sandbox, Some(repository.path()))?;
     let one = stage.delegate(&mut editor, "Look around.", json!({"access": "readOnly"}))?;
     let other = stage.delegate(&mut editor, "Look around.", json!({"access": "readOnly"}))?;
     let both = |log: &[Entry]| log.iter().filter(|entry| entry.kind == Kind::Request).count() == 2;

@@ -12,7 +12,7 @@ use pactify_tests::outside;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use serde_json::{Value, json};
 
-use super::{KEYED, Stage};
+use super::{IMPATIENT, KEYED, PATIENT, Stage};
 
 /// A provider's behaviour and what a person is told of it.
 struct Case {
@@ -89,7 +89,8 @@ fn check(cases: &[Case]) -> Result<()> {
     let repository = stage.repository()?;
     let mut editor = Editor::open(&stage.sandbox, repository.path())?;
     for case in cases {
-        stage.aim(&case.name.replace(' ', "-"))?;
+        let patience = if case.name == "silent stream" { IMPATIENT } else { PATIENT };
+        stage.aim_with(&case.name.replace(' ', "-"), patience)?;
         let job = editor.delegate("Say hello.", &json!({}))?;
         let status = editor.until(&job, "finished")?;
         assert_eq!(status["outcome"], "failed", "{}: {status:#}", case.name);

@@ -1,10 +1,8 @@
 //! The person's repository while jobs run, and after they died.
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, scripted_sandbox};
+use pactify_tests::editor::{Editor, JOB, scripted_sandbox};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::shell_program;
 use rustix::process::{Signal, kill_process};
@@ -37,7 +35,7 @@ fn what_the_person_does_meanwhile_is_no_part_of_the_result() -> Result<()> {
     let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let go = sandbox.root().join("go");
-    let wait = json!({"waitFor": [go.display().to_string(), 60.0]});
+    let wait = json!({"waitFor": [go.display().to_string(), 600.0]});
     let job = editor.delegate(&brief(&json!([write("a.txt", "a\n"), wait, write("b.txt", "b\n")])), &json!({}))?;
     editor.event(&job, "filesTouched")?;
     repository.write("README.md", "mine\n")?;
@@ -72,7 +70,7 @@ fn a_crash_leaves_branch_index_and_files_as_they_were() -> Result<()> {
     let host = editor.host(&job)?;
     editor.client().signal(Signal::KILL)?;
     kill_process(host, Signal::KILL)?;
-    ensure!(rendezvous::ends(host, Duration::from_secs(10))?);
+    ensure!(rendezvous::ends(host, JOB)?);
     let keep = format!(".git/refs/pactify/keep/{job}");
     let changed = repository.snapshot()?.changed_since(&before);
     assert_eq!(changed, [keep.as_str()], "nothing but what keeps the base from gc");

@@ -4,12 +4,12 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{brief, write};
-use pactify_tests::editor::{Editor, configure, pid, scripted_sandbox};
+use pactify_tests::editor::{Editor, JOB, configure, pid, scripted_sandbox};
 use pactify_tests::rendezvous;
 use pactify_tests::sandbox::Sandbox;
 use serde_json::json;
 
-use super::{Duration, notices};
+use super::notices;
 
 /// An agent that has finished, or hangs, and has children that hold its output open and want to live.
 #[test]
@@ -22,12 +22,12 @@ fn a_deadline_ends_what_holds_the_output_open_and_keeps_the_work() -> Result<()>
         let escape = json!({"escape": {"how": ["doubleFork", "setsid", "ignoreSignals", "keepOutput"],
             "pidFile": left.display().to_string()}});
         let steps = json!([write("half.txt", "half\n"), escape, "ignoreSignals", "hang"]);
-        let job = editor.delegate(&brief(&steps), &json!({limit: 6}))?;
-        let status = editor.until(&job, "finished")?;
+        let job = editor.delegate(&brief(&steps), &json!({limit: 20}))?;
+        let status = editor.until_within(&job, "finished", 2 * JOB)?;
         assert_eq!(status["outcome"], outcome, "{status:#}");
         assert_eq!(status["changes"]["files"], 1, "what was done is kept: {status:#}");
         let left = pid(&fs::read_to_string(&left)?.trim().parse::<i64>()?.into())?;
-        ensure!(rendezvous::ends(left, Duration::from_secs(10))?, "{outcome}: it lives on");
+        ensure!(rendezvous::ends(left, JOB)?, "{outcome}: it lives on");
     }
     Ok(())
 }
@@ -43,8 +43,8 @@ fn an_agent_that_never_begins_is_ended_and_what_it_said_instead_is_told() -> Res
     )?;
     let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
-    let job = editor.delegate("Work.", &json!({"harness": "wrapped", "stallSeconds": 4}))?;
-    let status = editor.until(&job, "finished")?;
+    let job = editor.delegate("Work.", &json!({"harness": "wrapped", "stallSeconds": 20}))?;
+    let status = editor.until_within(&job, "finished", 2 * JOB)?;
     assert_eq!((&status["outcome"], &status["error"]["code"]), (&json!("stalled"), &json!("stalled")), "{status:#}");
     ensure!(notices(&status).contains("downloading agent-acp@1.2.3"), "{status:#}");
     Ok(())
@@ -58,7 +58,7 @@ fn a_line_without_an_end_costs_no_memory_and_a_long_one_is_counted() -> Result<(
     let repository = sandbox.filled("one")?;
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let steps = json!([write("a.txt", "a\n"), "endlessLine"]);
-    let job = editor.delegate(&brief(&steps), &json!({"timeoutSeconds": 6}))?;
+    let job = editor.delegate(&brief(&steps), &json!({"timeoutSeconds": 15}))?;
     let host = editor.host(&job)?;
     editor.event(&job, "filesTouched")?;
     let mut most = 0;

@@ -157,6 +157,7 @@ fn a_result_does_not_go_into_another_repository_or_into_none() -> Result<()> {
     let preview = editor.run("diffPreview", &json!({"jobId": job}))?;
     let apply = json!({"jobId": job, "changeSet": preview["changeSet"]});
 
+    editor.left_alone(&job)?;
     let moved = sandbox.root().join("moved");
     std::fs::rename(repository.path(), &moved)?;
     let refused = editor.refused("apply", &apply)?;

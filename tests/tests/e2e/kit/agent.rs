@@ -11,7 +11,7 @@ use pactify_tests::sandbox::{Repository, Sandbox};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A sandbox with a repository, a `CODEX_HOME` and an installed agent.
 struct Stage {
@@ -229,7 +229,7 @@ fn signals_end_it_as_they_end_codex_unless_it_is_deaf() -> anyhow::Result<()> {
         assert_eq!(running.wait(PATIENCE)?.code(), code, "{signal:?}");
     }
     let go = repository.path().join("go");
-    let deaf = begin(&[Step::IgnoreSignals, ready(), Step::WaitFor("go".into(), 20.0), Step::Exit(9)])?;
+    let deaf = begin(&[Step::IgnoreSignals, ready(), Step::WaitFor("go".into(), 600.0), Step::Exit(9)])?;
     deaf.signal(Signal::INT)?;
     deaf.signal(Signal::TERM)?;
     std::fs::write(go, "")?;
@@ -262,7 +262,7 @@ fn escapees_survive_the_end_of_their_agent() -> anyhow::Result<()> {
         &[Escapee::DoubleFork, Escapee::Setsid, Escapee::IgnoreSignals, Escapee::ScrubEnvironment],
     ] {
         let _ = std::fs::remove_file(repository.path().join("pid"));
-        let escape = Escape { how: how.to_vec(), pid_file: Some("pid".into()), seconds: Some(60.0) };
+        let escape = Escape { how: how.to_vec(), pid_file: Some("pid".into()), seconds: Some(600.0) };
         let prompt = agent::prompt(&[Step::Escape(escape)]);
         let agent = stage.start(&exec("workspace-write", &repository), &prompt)?;
         agent.wait(PATIENCE)?.success()?;

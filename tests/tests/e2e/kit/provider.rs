@@ -8,7 +8,7 @@ use pactify_tests::provider::{Answer, Kind, Provider, Script, Scripts, Step};
 use pactify_tests::running::Running;
 use pactify_tests::sandbox::Sandbox;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn send(provider: &Provider, head: &str, body: &str) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(("127.0.0.1", provider.port()))?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pactify_tests::running::Running;
 use pactify_tests::sandbox::Sandbox;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn nothing_of_the_outer_world_reaches_a_process() -> anyhow::Result<()> {

@@ -31,23 +31,23 @@ fn stock_deadlocks_when_handlers_wait_for_the_client() {
 }
 
 /// Cancels one of more slow requests than the stock server runs at once.
-fn cancel_among_slow_ones(client: &mut Client) -> anyhow::Result<RpcError> {
+fn cancel_among_slow_ones(client: &mut Client, patience: Duration) -> anyhow::Result<RpcError> {
     let ids: Vec<_> = (0..5).map(|_| client.send_request("probe/sleep", sleep_for(60_000)).unwrap()).collect();
     client.notify("$/cancelRequest", json!({"id": ids[0]}))?;
-    Ok(client.answer(ids[0], NEVER)?.expect_err("it slept through"))
+    Ok(client.answer(ids[0], patience)?.expect_err("it slept through"))
 }
 
 #[test]
 fn a_cancel_takes_effect_at_once() {
     let mut client = ours();
-    assert_eq!(cancel_among_slow_ones(&mut client).unwrap().code, -32800);
+    assert_eq!(cancel_among_slow_ones(&mut client, SOON).unwrap().code, -32800);
     client.notify("$/cancelRequest", json!({"id": 4711})).unwrap();
     assert_serves(&mut client);
 }
 
 #[test]
 fn stock_queues_a_cancel_behind_slow_handlers() {
-    cancel_among_slow_ones(&mut stock()).unwrap_err();
+    cancel_among_slow_ones(&mut stock(), NEVER).unwrap_err();
 }
 
 /// The client answers a request after the handler that made it has given up.
@@ -133,12 +133,15 @@ fn notifications_take_effect_in_order() {
 
 #[test]
 fn quick_requests_are_answered_in_order_past_slow_ones() {
-    let mut client = ours();
-    let slow = client.send_request("probe/sleep", sleep_for(200)).unwrap();
+    let mut client = silent(Server::Ours);
+    let slow = client.send_request("probe/askClient", sleep_for(60_000)).unwrap();
+    let (asked, _) = client.server_request("probe/ask", SOON).unwrap();
     let quick: Vec<_> = (0..50).map(|_| client.send_request("probe/echo", json!({})).unwrap()).collect();
-    client.answer(slow, SOON).unwrap().unwrap();
+    client.answer(quick[49], SOON).unwrap().unwrap();
     let before: Vec<_> = client.drain().into_iter().filter_map(|message| message["id"].as_i64()).collect();
-    assert_eq!(before, quick);
+    assert_eq!(before, quick[..49]);
+    client.respond(asked, Reply::Result(json!("well"))).unwrap();
+    assert_eq!(client.answer(slow, SOON).unwrap().unwrap(), json!("well"));
 }
 
 #[test]

@@ -86,10 +86,8 @@ fn progress_can_be_cancelled() {
 fn without_an_accepted_token_there_is_no_progress() {
     for reply in [Reply::Never, Reply::Error(-32601, "what?")] {
         let mut client = answering(reply);
-        client.request("probe/progress", json!({"reports": 3, "pause_us": 100})).unwrap();
+        client.request("probe/progress", json!({"reports": 3, "pause_us": 100, "wait": true})).unwrap();
         client.server_request("window/workDoneProgress/create", SOON).unwrap();
-        // Long enough for the three reports and the end to have been made.
-        client.request("probe/sleep", sleep_for(300)).unwrap();
         assert_no_progress(&mut client);
     }
 }
@@ -97,9 +95,8 @@ fn without_an_accepted_token_there_is_no_progress() {
 #[test]
 fn progress_that_ended_before_the_token_was_accepted_still_begins_and_ends() {
     let mut client = answering(Reply::Never);
-    client.request("probe/progress", json!({"reports": 3, "pause_us": 100})).unwrap();
+    client.request("probe/progress", json!({"reports": 3, "pause_us": 100, "wait": true})).unwrap();
     let (id, _) = client.server_request("window/workDoneProgress/create", SOON).unwrap();
-    client.request("probe/sleep", sleep_for(200)).unwrap();
     client.respond(id, Reply::Result(Value::Null)).unwrap();
     let kinds: Vec<_> = progress_until_end(&client).iter().map(|value| value["kind"].clone()).collect();
     assert_eq!(kinds, [json!("begin"), json!("report"), json!("end")]);

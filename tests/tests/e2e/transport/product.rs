@@ -4,6 +4,11 @@ use pactify_tests::lsp::frame;
 
 use super::*;
 
+/// What the start does is done by then, if the machine has time for it.
+const STARTED: Duration = Duration::from_secs(1);
+/// What the start does late falls into some of these windows, what never ends into all of them.
+const WINDOWS: usize = 20;
+
 impl Product {
     fn start(&self) -> Client {
         let mut client = self.launch().spawn().unwrap();
@@ -81,11 +86,13 @@ fn waiting_takes_no_time_of_a_processor() {
     for beginning in beginnings {
         let client = product.start();
         client.send_raw(beginning).unwrap();
-        // What it has to do at once is done by then.
-        let _ = client.take("nothing", SOON, |_| false);
-        let before = used(&client);
-        let _ = client.take("nothing", NEVER, |_| false);
-        let spent = used(&client) - before;
-        assert!(spent <= 10, "{spent} hundredths of a second after {}", String::from_utf8_lossy(beginning));
+        let _ = client.take("nothing", STARTED, |_| false);
+        let mut windows = (0..WINDOWS).map(|_| {
+            let before = used(&client);
+            let _ = client.take("nothing", NEVER, |_| false);
+            used(&client) - before
+        });
+        // In hundredths of a second.
+        assert!(windows.any(|spent| spent <= 10), "no rest after {}", String::from_utf8_lossy(beginning));
     }
 }
