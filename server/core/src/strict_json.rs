@@ -24,6 +24,11 @@ pub(crate) fn object(text: &str) -> Option<Value> {
     value(text).filter(Value::is_object)
 }
 
+/// Whether `text` is an object that means nothing here only because a member of it is named twice.
+pub(crate) fn is_ambiguous(text: &str) -> bool {
+    object(text).is_none() && serde_json::from_str::<Map<String, Value>>(text).is_ok()
+}
+
 #[derive(Clone, Copy)]
 struct Reader {
     is_inside: bool,

@@ -39,11 +39,10 @@ use pactify_core::{AbsPath, Failure, FailureCode, JobId, RepoPath};
 
 use crate::apply::unsaved::Publisher;
 use crate::config;
-use crate::disk::Watch;
 use crate::env::Env;
 use crate::git::Git;
 use crate::journal::Cursor;
-use crate::store::Store;
+use crate::store::{Store, Watch};
 
 pub use self::base::UnsavedText;
 

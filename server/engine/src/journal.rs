@@ -229,8 +229,11 @@ impl Journal {
     fn publish(&self) {
         let job = self.lock.job();
         let summary = Summary::of(&self.spec, &self.state, self.cursor.stamp());
-        if let Err(error) = summary.write(job).and_then(|()| job.dir().touch()) {
-            tracing::debug!(%error, job = %job.id(), "the job's summary was not written, or nobody was told");
+        // A full disk leaves no room for a summary; who watches is told all the same.
+        for outcome in [summary.write(job), job.dir().touch()] {
+            if let Err(error) = outcome {
+                tracing::debug!(%error, job = %job.id(), "the job's summary was not written, or nobody was woken");
+            }
         }
     }
 

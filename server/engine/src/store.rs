@@ -24,10 +24,11 @@ use rustix::fs::Mode;
 use rustix::fs::inotify::WatchFlags;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::disk::{Dir, DiskError, FileId, Watch};
+use crate::disk::{Dir, DiskError, FileId};
 use crate::job_dir::{JobDir, JobLock, LockError, names};
 use crate::journal;
 
+pub use crate::disk::Watch;
 pub use draft::Draft;
 pub use error::StoreError;
 pub use list::{Listed, Page};

@@ -170,14 +170,30 @@ fn events_of_the_common_shapes_are_understood() {
 
 #[test]
 fn what_is_no_event_is_chatter_and_no_answer() {
-    let twice = r#"{"role":"user","role":"assistant","content":"Done."}"#;
-    let lines = format!("Welcome!\n{{\"torn\": \n[1]\n{twice}\n{{\"type\":\"telemetry.beat\"}}\n{{}}");
-    let (recorded, conclusion) = run(&mine(JSONL), Access::ReadOnly, &lines, ExitRecord::Code(0));
-    assert_eq!(messages(&recorded), ["Welcome!", "{\"torn\": ", "[1]", twice]);
+    let lines = "Welcome!\n{\"torn\": \n[1]\n{\"type\":\"telemetry.beat\"}\n{}";
+    let (recorded, conclusion) = run(&mine(JSONL), Access::ReadOnly, lines, ExitRecord::Code(0));
+    assert_eq!(messages(&recorded), ["Welcome!", "{\"torn\": ", "[1]"]);
     assert_eq!(word(&conclusion.verdict), "silent");
     assert_eq!(conclusion.final_message, None);
     let told = recorded.iter().filter(|known| matches!(known, Known::Notice { id, .. } if id == "cli-unknown-event"));
     assert_eq!(told.count(), 2);
+}
+
+#[test]
+fn a_line_that_names_a_member_twice_is_no_answer_and_may_have_been_the_end() {
+    let twice = r#"{"type":"error","message":"no","message":"yes"}"#;
+    let answer = r#"{"role":"assistant","content":"Done."}"#;
+    for (lines, expected) in [
+        (
+            r#"{"role":"user","role":"assistant","content":"Done."}"#.to_owned(),
+            "mine failed: a line named a member twice",
+        ),
+        (format!("{answer}\n{twice}"), "mine failed: a line named a member twice"),
+        (format!("{twice}\n{answer}"), "completed"),
+    ] {
+        let (_, conclusion) = run(&mine(JSONL), Access::Write, &lines, ExitRecord::Code(0));
+        assert_eq!(word(&conclusion.verdict), expected, "{lines}");
+    }
 }
 
 #[test]

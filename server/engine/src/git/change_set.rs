@@ -24,7 +24,7 @@ use super::renames::Rename;
 const COUNTING: Duration = Duration::from_secs(5);
 
 /// How many files have their lines counted whatever time that takes.
-const ALWAYS_COUNTED: u64 = 200;
+const ALWAYS_COUNTED: u64 = 20;
 
 /// The list of changes beside a result.
 const LIST: &str = "changes.json";

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::attempt::swept;
 use super::deadlines::Deadlines;
-use super::drain::{Drain, SILENCE};
+use super::drain::{Drain, GRACE};
 use super::drive::{ENDING, Event, LEFTOVERS, exit_record, pump};
 use super::error::Stop;
 use super::lines::{Lines, Piece};
@@ -133,7 +133,7 @@ async fn execute(host: &mut Host, command: &Command, tree: &TreeRecord, said: &m
     let ended = sweep(host, command, leader, &heard).await;
     // What they still have to tell would be taken for another's.
     for mut task in [waiter, stdout, stderr] {
-        if tokio::time::timeout(SILENCE, &mut task).await.is_err() {
+        if tokio::time::timeout(GRACE, &mut task).await.is_err() {
             task.abort();
         }
     }
@@ -177,7 +177,6 @@ async fn hear(host: &mut Host, command: &Command, said: &mut Said) -> Result<End
             continue;
         };
         late = late.saturating_sub(usize::from(is_late));
-        let is_output = matches!(event, Event::Stdout(_) | Event::Stderr(_));
         match event {
             Event::Stdout(bytes) | Event::Stderr(bytes) if bytes.is_empty() => open -= 1,
             Event::Stdout(bytes) => take(host, command, said, stdout.feed(&bytes))?,
@@ -190,9 +189,6 @@ async fn hear(host: &mut Host, command: &Command, said: &mut Said) -> Result<End
             }
             Event::Answer(_) => {}
             Event::ChildEnded => super::reap(),
-        }
-        if let (true, Some((_, drain))) = (is_output, &mut exit) {
-            drain.heard(Instant::now());
         }
     }
 }

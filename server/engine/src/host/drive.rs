@@ -191,7 +191,6 @@ impl Loop<'_> {
             self.expire();
             return self.time_passed(deadlines);
         };
-        let is_output = matches!(event, Event::Stdout(_) | Event::Stderr(_));
         match event {
             Event::Stdout(bytes) => {
                 deadlines.sign_of_life(self.host.env().moment());
@@ -203,12 +202,12 @@ impl Loop<'_> {
                 if self.host.note_cancel() {
                     self.part();
                 }
+                if let Some((_, drain)) = &mut self.exit {
+                    drain.cut();
+                }
             }
             Event::Answer(answer) => self.take_answer(answer),
             Event::ChildEnded => super::reap(),
-        }
-        if let (true, Some((_, drain))) = (is_output, &mut self.exit) {
-            drain.heard(Instant::now());
         }
         self.expire();
         self.late = self.late.saturating_sub(usize::from(deadlines.passed(now) == Some(Deadline::Total)));

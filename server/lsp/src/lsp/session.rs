@@ -16,12 +16,11 @@ use lsp_types::WorkspaceFoldersChangeEvent;
 use pactify_core::job::state::SeenState;
 use pactify_core::protocol::JobSummary;
 use pactify_core::{AbsPath, Failure, JobId};
-use pactify_engine::jobs::Jobs;
-use pactify_engine::jobs::UnsavedText;
+use pactify_engine::jobs::{Jobs, UnsavedText};
 use tokio::io::Interest;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
 
 use super::capabilities::ClientFeatures;
 use super::context::Engine;
@@ -37,6 +36,8 @@ use crate::transport::{Outbox, stdio};
 const SURVEY: Duration = Duration::from_secs(3);
 /// The least time between two looks, however much happens.
 const PACE: Duration = Duration::from_millis(200);
+/// A command that takes longer than this to start a job keeps nobody from seeing the jobs of others.
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
 /// Jobs followed at once of those that others started. Each waits in a thread of its own; those beyond are followed as
 /// others end.
 const MAX_FOLLOWED: usize = 64;
@@ -104,6 +105,18 @@ pub(super) enum Question {
     UnsavedPublished(oneshot::Sender<Result<(), Failure>>),
 }
 
+/// Whether the store is being looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looking {
+    Not,
+    /// What is found is what there is.
+    Once,
+    /// There may be news that this look did not see.
+    Again,
+    /// The folders are others since: what is found is of no use.
+    InVain,
+}
+
 struct Session {
     engine: Engine,
     outbox: Outbox,
@@ -118,15 +131,11 @@ struct Session {
     given_up: HashSet<JobId>,
     /// Jobs that wait for their turn since they were resumed here, and when they had ended.
     queued_again: HashMap<JobId, Option<Timestamp>>,
-    /// Commands under way that start jobs.
-    starting: usize,
+    /// Commands under way that start jobs, and when the last one of them began.
+    starting: (usize, Instant),
     /// For clients that are told of changes.
     seen: Seen,
-    surveying: bool,
-    /// The folders are others since that look began.
-    is_outdated: bool,
-    /// There may be news that it did not see.
-    is_due: bool,
+    looking: Looking,
     /// Waits for news, until the session ends.
     watcher: JoinSet<()>,
 }
@@ -147,11 +156,9 @@ pub(super) fn start(engine: Engine, outbox: Outbox) -> SessionHandle {
         followed: HashSet::new(),
         given_up: HashSet::new(),
         queued_again: HashMap::new(),
-        starting: 0,
+        starting: (0, Instant::now()),
         seen: Seen::default(),
-        surveying: false,
-        is_outdated: false,
-        is_due: false,
+        looking: Looking::Not,
         watcher: JoinSet::new(),
     };
     tokio::spawn(session.run(receiver));
@@ -292,14 +299,16 @@ impl Session {
                 self.folders.change(&change);
                 // What is in a folder that was added is no news.
                 self.seen = Seen::default();
-                self.is_outdated = self.surveying;
-                self.survey();
+                match self.looking {
+                    Looking::Not => self.survey(),
+                    _ => self.looking = Looking::InVain,
+                }
             }
             Event::Asked(question) => self.answer(question),
-            Event::Starting => self.starting += 1,
+            Event::Starting => self.starting = (self.starting.0 + 1, Instant::now()),
             Event::Created(job) => self.follow(job, Replay::All),
             Event::Started => {
-                self.starting -= 1;
+                self.starting.0 -= 1;
                 self.survey();
             }
             Event::QueuedAgain(before) => {
@@ -322,13 +331,14 @@ impl Session {
                 }
             }
             Event::Surveyed(survey) => {
-                self.surveying = false;
-                let is_outdated = std::mem::take(&mut self.is_outdated);
-                if let Some(survey) = survey.filter(|_| !is_outdated) {
+                let looked = std::mem::replace(&mut self.looking, Looking::Not);
+                if let Some(survey) = survey.filter(|_| looked != Looking::InVain) {
                     self.on_survey(&survey);
                 }
-                if std::mem::take(&mut self.is_due) || is_outdated {
-                    self.survey();
+                match looked {
+                    Looking::Not | Looking::Once => {}
+                    Looking::Again => self.survey_soon(),
+                    Looking::InVain => self.survey(),
                 }
             }
             Event::Unfollowed(job, last) => {
@@ -411,9 +421,10 @@ impl Session {
     }
 
     fn survey(&mut self) {
-        self.is_due = self.surveying;
-        if std::mem::replace(&mut self.surveying, true) {
-            return;
+        match self.looking {
+            Looking::Not => self.looking = Looking::Once,
+            Looking::Once => return self.looking = Looking::Again,
+            Looking::Again | Looking::InVain => return,
         }
         let folders = self.folders.paths().to_vec();
         let known = self.seen.begin().filter(|job| !self.followed.contains(*job)).cloned();
@@ -425,6 +436,14 @@ impl Session {
             // Whoever asks for jobs is told why not.
             let survey = survey.inspect_err(|failure| tracing::debug!(%failure, "the jobs of others cannot be seen"));
             events.send(Event::Surveyed(survey.ok()));
+        });
+    }
+
+    fn survey_soon(&self) {
+        let events = self.events.clone();
+        tokio::spawn(async move {
+            sleep(PACE).await;
+            events.send(Event::Tick);
         });
     }
 
@@ -440,15 +459,17 @@ impl Session {
         }
         self.queued_again.retain(|job, _| !survey.gone.contains(job));
         // One that moved since the look began may be over, and one that a command starts is not for us to find.
+        let is_starting = self.starting.0 > 0 && self.starting.1.elapsed() < STARTS_WITHIN;
         let is_news = |job: &&JobId| !self.given_up.contains(*job) && !self.seen.has_moved(job);
         let found: Vec<JobId> = survey.unfinished.iter().filter(is_news).cloned().collect();
-        if self.starting == 0 {
-            found.into_iter().for_each(|job| self.follow(job, Replay::Nothing));
+        for job in found.into_iter().filter(|_| !is_starting) {
+            self.follow(job, Replay::Nothing);
         }
         if !self.client.changes {
             return;
         }
-        for job in self.seen.looked(survey, |job| self.followed.contains(job)) {
+        let is_followed = |job: &JobId| self.followed.contains(job) || (is_starting && survey.unfinished.contains(job));
+        for job in self.seen.looked(survey, is_followed) {
             announce(&self.outbox, job);
         }
     }

@@ -1,8 +1,8 @@
 //! JSON-RPC 2.0, one object on a line, as the Agent Client Protocol uses it.
 //!
 //! Read loosely, because agents are: a message is what its members make of it, and unknown ones are left alone; only a
-//! line that names one twice is none ([`strict_json`]). Built by hand: what is sent is a handful of small objects, which tests hold against
-//! the official schema. What a message means is decided in [`super::driver`].
+//! line that names one twice is none ([`strict_json`]). Built by hand: what is sent is a handful of small objects,
+//! which tests hold against the official schema. What a message means is decided in [`super::driver`].
 
 use serde_json::{Value, json};
 

@@ -15,8 +15,10 @@ use crate::display;
 use crate::job::access::Access;
 use crate::job::event::{ExitRecord, Known};
 use crate::job::outcome::Verdict;
-use crate::{Failure, FailureCode};
+use crate::{Failure, FailureCode, strict_json};
 
+/// What is wrong with a line that [`strict_json`] does not read.
+const AMBIGUOUS: &str = "a line named a member twice";
 /// The longest message that is recorded, in bytes.
 const MESSAGE_MAX: usize = 16 * 1024;
 /// The most messages that are recorded; the answer has the rest.
@@ -236,6 +238,8 @@ impl Driver for CliDriver {
             }
             Reading::Jsonl(_) => match event::read(line) {
                 Some(events) => events.into_iter().flat_map(|event| self.event(event)).collect(),
+                // It may have been the end of all: what follows shows whether it was.
+                None if strict_json::is_ambiguous(line) => self.event(Event::Error(AMBIGUOUS.to_owned())),
                 None => self.message(&shown),
             },
         }
