@@ -7,6 +7,7 @@ use pactify_tests::agent::{brief, write};
 use pactify_tests::editor::{Editor, JOB, configure_more, limit, scripted_sandbox};
 use pactify_tests::lsp::Launch;
 use pactify_tests::outside;
+use pactify_tests::running::Running;
 use serde_json::{Value, json};
 
 /// What codex prints at the end of a turn that used so many tokens.
@@ -183,5 +184,33 @@ fn a_resume_that_waits_for_its_turn_is_not_told_as_ended() -> Result<()> {
     fs::write(&go, "")?;
     let told = ends(&mut editor)?;
     assert!(told["params"]["message"].to_string().contains("changed 2 files"), "{told:#}");
+    Ok(())
+}
+
+#[test]
+fn a_terminal_tells_the_end_of_the_turn_that_it_asked_for() -> Result<()> {
+    let sandbox = scripted_sandbox()?;
+    limit(&sandbox, "running-jobs", 1)?;
+    let repository = sandbox.filled("one")?;
+    let mut editor = Editor::open(&sandbox, repository.path())?;
+    let resumed = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
+    editor.until(&resumed, "finished")?;
+    let go = sandbox.root().join("go");
+    let running = json!([{"waitFor": [go.display().to_string(), 600.0]}]);
+    let running = editor.delegate(&brief(&running), &json!({}))?;
+    editor.event(&running, "launched")?;
+    let resume = |file: &str| -> Result<Running> {
+        let sub = repository.start_sub(&["resume", &resumed], &brief(&json!([write(file, "b\n")])))?;
+        sub.wait_for_error_line("goes on when its turn comes", JOB)?;
+        Ok(sub)
+    };
+    let taken_back = resume("b.txt")?;
+    editor.run("cancel", &json!({"jobId": resumed}))?;
+    let ended = taken_back.wait(JOB)?;
+    assert!(ended.stderr.contains("its resume was taken back"), "{}", ended.stderr);
+    let waiting = resume("c.txt")?;
+    fs::write(&go, "")?;
+    let ended = waiting.wait(JOB)?.success()?;
+    assert!(ended.stderr.contains("changed 2 files"), "{}", ended.stderr);
     Ok(())
 }

@@ -7,7 +7,7 @@ use pactify_core::job::state::{SeenState, Waiting};
 use pactify_core::protocol::{AnswerParams, JobMoved};
 use pactify_core::{Failure, FailureCode, JobId, display};
 
-use super::dispose::{connect, unreachable};
+use super::dispose::{BUSY, connect, unreachable};
 use super::{Jobs, invalid, job_id};
 use crate::host::control::{self, Reply, Request};
 
@@ -29,7 +29,7 @@ impl Jobs {
             return Err(no_such_option(waiting, &params.option_id));
         }
         let request = Request::Answer { id: params.request_id.clone(), option: params.option_id.clone() };
-        let stream = connect(&self.store().job(&job)?)?;
+        let stream = connect(&self.store().job(&job)?, BUSY)?;
         match control::ask(stream, &request).map_err(|error| unreachable(&job, &error))? {
             Reply::Accepted => self.moved(&job),
             Reply::NotOpen => Err(not_open(&job, self.store().seen(&job)?.1, &params.request_id, true)),

@@ -11,7 +11,7 @@ use pactify_core::job::event::Known;
 use pactify_core::job::outcome::Disposition;
 use pactify_core::job::state::{Host, JobState, Phase, SeenState};
 use pactify_core::job::{JobSpec, Place};
-use pactify_core::protocol::{JobMoved, ResumeParams};
+use pactify_core::protocol::{JobDetail, JobMoved, ResumeParams};
 use pactify_core::{AbsPath, Failure, FailureCode, JobId, display};
 
 use super::{Jobs, invalid, job_id};
@@ -82,8 +82,8 @@ impl Jobs {
         let lock = journal.into_lock();
         host::leave_message(&lock, &message)?;
         host::start(self.env(), lock, Errand::Resume)?;
-        if let Ok(stream) = connect(&self.store().job(&job)?) {
-            // However long it takes to begin. What it came to, its events say.
+        if let Ok(stream) = connect(&self.store().job(&job)?, BUSY) {
+            // It may take its time to begin. What it came to, its events say.
             let _ = control::ask(stream, &Request::Hello);
         }
         // Until the host opens the attempt, the job looks finished. It may also have to queue: then it does.
@@ -97,6 +97,17 @@ impl Jobs {
             ));
         }
         self.moved(&job)
+    }
+
+    /// The job as a resume finds it: of a lost one the end is recorded first. What stands in the way of that is the
+    /// resume's to say.
+    pub fn before_resume(&self, job: &JobId) -> Result<JobDetail, Failure> {
+        let detail = self.status(job)?;
+        if detail.summary.state != SeenState::Lost {
+            return Ok(detail);
+        }
+        let _ = self.cancel(job);
+        self.status(job)
     }
 
     /// Gives a result up and removes the job's tree. The record and the captured result stay.
@@ -207,7 +218,7 @@ impl Jobs {
         if dir.host()? == Host::Gone {
             return Ok(());
         }
-        match connect(&dir) {
+        match connect(&dir, TURN) {
             // Whoever ends or applies the job holds its lock, too, and listens to nobody.
             Err(_) => Ok(()),
             Ok(stream) => match control::ask(stream, &Request::Cancel) {
@@ -218,7 +229,7 @@ impl Jobs {
     }
 
     fn ask_to_cancel(&self, job: &JobId) -> Result<(), Failure> {
-        let asked = connect(&self.store().job(job)?)
+        let asked = connect(&self.store().job(job)?, BUSY)
             .map_err(Failure::from)
             .and_then(|stream| control::ask(stream, &Request::Cancel).map_err(|error| unreachable(job, &error)));
         match asked {
@@ -288,8 +299,8 @@ impl Jobs {
 
 /// Connects to the job's host, which has the job's lock before it listens: one that was only just started is waited
 /// for.
-pub(super) fn connect(job: &JobDir) -> Result<UnixStream, SocketError> {
-    let deadline = Instant::now() + BUSY;
+pub(super) fn connect(job: &JobDir, patience: Duration) -> Result<UnixStream, SocketError> {
+    let deadline = Instant::now() + patience;
     loop {
         match socket::connect(job) {
             Err(SocketError::NobodyListens { .. })

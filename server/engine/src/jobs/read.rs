@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pactify_core::job::Place;
 use pactify_core::job::outcome::Disposition;
-use pactify_core::job::state::{Phase, SeenState};
+use pactify_core::job::state::{Host, Phase, SeenState};
 use pactify_core::protocol::{
     BaseView, EventList, EventView, EventsParams, JobDetail, JobList, JobStatus, JobSummary, StatusParams,
     UnreadableJob, Worktree, view,
@@ -145,6 +145,12 @@ impl Jobs {
             Waited::News(batch) => Ok(event_list(&batch, after)),
             Waited::TimedOut => Ok(EventList { events: Vec::new(), next: after }),
         }
+    }
+
+    /// Whether a host has the job: it works on it, or waits for its turn to. A job that is to go on looks finished
+    /// until that turn comes.
+    pub fn is_held(&self, job: &JobId) -> Result<bool, Failure> {
+        Ok(self.store().job(job)?.host()? == Host::Alive)
     }
 
     /// Where the job's tree is.

@@ -35,6 +35,7 @@ impl Args {
     pub(super) fn run(self, terminal: &Terminal) -> Ended {
         let job = self.job.find(terminal)?;
         let message = brief::take(self.brief.as_deref(), terminal.env())?;
+        let before = terminal.jobs.before_resume(&job)?.attempt;
         let resume = |message| terminal.jobs.resume(&ResumeParams { job_id: job.to_string(), message });
         let moved = message.give(resume)?;
         let JobDetail { summary, worktree, .. } = terminal.jobs.status(&job)?;
@@ -46,6 +47,6 @@ impl Args {
             harness_choice: HarnessChoice::Named,
             notices: Vec::new(),
         };
-        run::follow(terminal, &delegated, self.detach, self.json)
+        run::follow(terminal, &delegated, before, self.detach, self.json)
     }
 }

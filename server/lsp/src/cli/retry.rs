@@ -51,6 +51,6 @@ impl Args {
             permissions: asked.permissions,
         };
         let delegated = terminal.jobs.retry(&params, None)?;
-        run::follow(terminal, &delegated, asked.detach, asked.json)
+        run::follow(terminal, &delegated, None, asked.detach, asked.json)
     }
 }

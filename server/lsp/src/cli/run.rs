@@ -8,7 +8,7 @@ use pactify_core::job::outcome::Outcome;
 use pactify_core::job::state::SeenState;
 use pactify_core::protocol::words::ending;
 use pactify_core::protocol::{BriefSource, DelegateParams, Delegated, HarnessChoice, JobDetail, JobStatus, JobSummary};
-use pactify_core::{Failure, JobId};
+use pactify_core::{Failure, FailureCode, JobId};
 
 use super::asked::Asked;
 use super::output::{FAINT, PLAIN, style_of};
@@ -58,7 +58,7 @@ impl Args {
             let params = self.params(brief)?;
             terminal.jobs.delegate(&params, None)
         };
-        follow(terminal, &brief.give(delegate)?, self.asked.detach, self.asked.json)
+        follow(terminal, &brief.give(delegate)?, None, self.asked.detach, self.asked.json)
     }
 
     fn params(&self, brief: String) -> Result<DelegateParams, Failure> {
@@ -81,8 +81,14 @@ impl Args {
     }
 }
 
-/// Watches a new job to its end, unless the person wants only its id.
-pub(super) fn follow(terminal: &Terminal, delegated: &Delegated, detach: bool, json: bool) -> Ended {
+/// Watches a new job, or one that goes on after the attempt `before`, to its end, unless the person wants only its id.
+pub(super) fn follow(
+    terminal: &Terminal,
+    delegated: &Delegated,
+    before: Option<u32>,
+    detach: bool,
+    json: bool,
+) -> Ended {
     let output = &terminal.output;
     if detach {
         for notice in &delegated.notices {
@@ -98,7 +104,12 @@ pub(super) fn follow(terminal: &Terminal, delegated: &Delegated, detach: bool, j
     let by = format!(" by {}{}", delegated.harness, why(delegated.harness_choice));
     output.note_styled(&[("job ", FAINT), (&delegated.job_id, PLAIN), (&by, FAINT)]);
     let job: JobId = delegated.job_id.parse().map_err(|error| Failure::internal(format!("a bad job id: {error}")))?;
-    match watch(terminal, &job, &delegated.notices)? {
+    match watch(terminal, &job, &delegated.notices, before)? {
+        Watched::TakenBack => Err(Failure::new(
+            FailureCode::WrongState,
+            format!("job {job} does not go on: its resume was taken back, or its host ended"),
+            format!("resume it again if that was not meant; `pactify sub logs {job}` may tell more"),
+        )),
         Watched::Left => {
             output.note(&format!("{job} goes on by itself; see it with `pactify sub show {job}`"));
             Ok(DONE)

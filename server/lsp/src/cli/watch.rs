@@ -27,6 +27,8 @@ pub(super) enum Watched {
     Over(Box<JobDetail>),
     /// The person left it running.
     Left,
+    /// It was to go on, and does not.
+    TakenBack,
 }
 
 enum Event {
@@ -38,17 +40,28 @@ enum Event {
 
 type Looking = Pin<Box<dyn Future<Output = Result<Box<Look>, Failure>>>>;
 
-/// Watches `job` from its first event on. `notices` are told at once, and not again among the events.
-pub(super) fn watch(terminal: &Terminal, job: &JobId, notices: &[String]) -> Result<Watched, Failure> {
+/// Watches `job` from its first event on. `notices` are told at once, and not again among the events. The end of the
+/// attempt `before` is not the one that is waited for: the job is to go on, perhaps once it is its turn.
+pub(super) fn watch(
+    terminal: &Terminal,
+    job: &JobId,
+    notices: &[String],
+    before: Option<u32>,
+) -> Result<Watched, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::internal(format!("no event loop: {error}")))?;
-    let watched = runtime.block_on(watch_on(terminal, job, notices));
+    let watched = runtime.block_on(watch_on(terminal, job, notices, before));
     // A look may still wait for the job; nothing is lost with it.
     runtime.shutdown_background();
     watched
 }
 
-async fn watch_on(terminal: &Terminal, job: &JobId, notices: &[String]) -> Result<Watched, Failure> {
+async fn watch_on(
+    terminal: &Terminal,
+    job: &JobId,
+    notices: &[String],
+    before: Option<u32>,
+) -> Result<Watched, Failure> {
     let told: Vec<String> = notices.iter().map(|notice| words::notice(notice)).collect();
     told.iter().for_each(|line| terminal.output.note_styled(&[(line, FAINT)]));
     // One for the whole time: a Ctrl-C between two of them would be lost.
@@ -59,7 +72,7 @@ async fn watch_on(terminal: &Terminal, job: &JobId, notices: &[String]) -> Resul
     let mut looking = look(terminal, job, 0, None);
     let mut watching = Watch::default();
     let mut shown: Option<JobSummary> = None;
-    let mut interrupts = 0;
+    let (mut interrupts, mut queues) = (0, false);
     let mut questions = Questions::default();
     loop {
         let event = tokio::select! {
@@ -82,9 +95,18 @@ async fn watch_on(terminal: &Terminal, job: &JobId, notices: &[String]) -> Resul
                 for line in events.iter().filter_map(words::event).filter(|line| !told.contains(line)) {
                     terminal.output.note_styled(&[(&line, FAINT)]);
                 }
-                let then = watching.next(detail.summary.state);
+                let mut then = watching.next(detail.summary.state);
                 if then == Next::Stop {
-                    return Ok(Watched::Over(Box::new(detail)));
+                    if before.is_none() || detail.attempt != before {
+                        return Ok(Watched::Over(Box::new(detail)));
+                    }
+                    if !terminal.jobs.is_held(job)? && terminal.jobs.status(job)?.attempt == before {
+                        return Ok(Watched::TakenBack);
+                    }
+                    if !std::mem::replace(&mut queues, true) {
+                        terminal.output.note(&format!("{job} goes on when its turn comes"));
+                    }
+                    then = Next::Await;
                 }
                 questions.see(terminal, &detail.requests);
                 shown = Some(detail.summary);

@@ -16,12 +16,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Answer {
     let starting = session.starting();
     let work = context.engine().work(move |jobs| {
         let _starting = starting;
-        let mut before = jobs.summary(&job)?;
-        if before.state == SeenState::Lost {
-            // Its end is recorded first; what stands in the way is the resume's to say.
-            let _ = jobs.cancel(&job);
-            before = jobs.summary(&job)?;
-        }
+        let before = jobs.before_resume(&job)?.summary;
         let moved = jobs.resume(&params)?;
         if moved.state == SeenState::Finished {
             session.queued_again(before);
