@@ -1,5 +1,4 @@
-// What a person does with a job. Every command takes a job from the view's menus, or asks which one is meant; every
-// question names the job.
+// What a person does with a job: with that of a view's menu, or with one that is chosen. Every question names it.
 
 import * as vscode from "vscode";
 import { apply, applySelected, remarks, write } from "./apply";
@@ -198,10 +197,7 @@ export class Actions {
     await show("markdown", text.filter((part) => part !== "").join("\n\n"));
   }
 
-  private async moved({ id }: JobSummary): Promise<void> {
-    await this.jobs.hear(id);
-    this.results.forget(id);
-  }
+  private readonly moved = ({ id }: JobSummary): Promise<void> => this.jobs.hear(id).then(() => this.results.forget(id));
 }
 
 const show = async (language: string, content: string): Promise<unknown> =>

@@ -11,7 +11,6 @@ import { Refusal, type Server } from "./server";
 import { counts, files, isSpecial, name, sentence } from "./words";
 
 type Choice = Pick<ApplyParams, "select" | "confirmSensitive">;
-type Outside = "back" | "anyway" | undefined;
 
 /** More paths than this are counted in a question, not named; the preview names them. */
 const MOST_PATHS = 30;
@@ -75,10 +74,8 @@ export async function write(server: Server, job: JobSummary, preview: Preview, c
   }
 }
 
-async function ask(job: JobSummary, what: string, details: string[], buttons: string[]): Promise<string | undefined> {
-  const target = basename(vscode.Uri.parse(job.repository).fsPath);
-  return say.warn(`Apply ${what} of “${job.title}” to ${target}?`, buttons, details);
-}
+const ask = ({ title, repository }: JobSummary, what: string, details: string[], buttons: string[]) =>
+  say.warn(`Apply ${what} of “${title}” to ${basename(vscode.Uri.parse(repository).fsPath)}?`, buttons, details);
 
 /** Shows merges of the checkout's changes and the job's, and asks for them. */
 async function confirmMerges(job: JobSummary, preview: Preview, merges: Conflict[]): Promise<boolean> {
@@ -88,7 +85,7 @@ async function confirmMerges(job: JobSummary, preview: Preview, merges: Conflict
 }
 
 /** Names what changed outside the job's tree, as it is now: put back, no reason not to apply, or nothing decided. */
-async function askOutside(server: Server, { id, title }: JobSummary, why: string): Promise<Outside> {
+async function askOutside(server: Server, { id, title }: JobSummary, why: string): Promise<"back" | "anyway" | undefined> {
   const { outside = [] } = await server.request("pactify/job/diffPreview", { jobId: id, limit: 1 });
   const dangerous = outside.filter(({ weight, restored }) => weight === "dangerous" && !restored);
   const select = dangerous.filter(({ restorable }) => restorable).map(({ id }) => id);

@@ -23,8 +23,11 @@ export async function write({ uri }: vscode.WorkspaceFolder, text: string): Prom
   for (let number = 2; taken.has(name); number += 1) name = `task-${number}${ENDING}`;
   const file = vscode.Uri.joinPath(uri, name).with({ scheme: "untitled" });
   const editor = await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(file));
+  const start = new vscode.Position(0, 0);
   const form = new vscode.SnippetString(FORM);
-  await editor.insertSnippet(text === "" ? form : new vscode.SnippetString().appendText(text));
+  // A snippet's tabs become the editor's.
+  const written = text === "" ? editor.insertSnippet(form) : editor.edit((edit) => edit.insert(start, text));
+  if (!(await written)) throw new Error(`${name} was changed before the text was in it`);
   return file.toString();
 }
 

@@ -24,6 +24,8 @@ const EARLIER = 8;
 export class Delegation {
   /** What was chosen for open briefs; their lenses show it. */
   private readonly options = new Map<string, Options>();
+  /** What was typed for a task, and became neither a job nor a brief yet. */
+  private unsent = "";
   private readonly changes = new vscode.EventEmitter<void>();
 
   constructor(
@@ -56,18 +58,20 @@ export class Delegation {
   /** The open brief, or else a task that is asked for. */
   async delegate(): Promise<void> {
     const document = vscode.window.activeTextEditor?.document;
-    if (document?.fileName.endsWith(briefs.ENDING) !== true) return this.task("", {});
+    if (document?.fileName.endsWith(briefs.ENDING) !== true) return this.task({});
     const folder = await chooseFolder();
     if (folder === undefined) return;
     const options = this.options.get(document.uri.toString()) ?? {};
     const params = { brief: document.getText(), repository: folder.uri.toString(), ...options };
-    if (await this.start("pactify/job/delegate", params)) await briefs.close(document);
+    const { version } = document;
+    // What is typed meanwhile was not sent.
+    if ((await this.start("pactify/job/delegate", params)) && document.version === version) await briefs.close(document);
   }
 
   async delegateSelection(): Promise<void> {
     const editor = vscode.window.activeTextEditor;
     if (editor === undefined) throw new Error("no text is selected");
-    await this.task("", { base: "buffers" }, quoted(editor.document, editor.selection));
+    await this.task({ base: "buffers" }, quoted(editor.document, editor.selection));
   }
 
   /** Asks for a job that fixes a problem: the one given, or the one at the cursor. */
@@ -80,7 +84,7 @@ export class Delegation {
     const { name, text } = quoted(await vscode.workspace.openTextDocument(uri), found.range);
     const said = found.source === undefined ? found.message : `${found.message} (${found.source})`;
     const task = `Fix: ${found.message.split("\n", 1)[0] ?? ""}`;
-    await this.task(task, { base: "buffers" }, { name, text: `${said}\n\n${text}` });
+    await this.task({ base: "buffers" }, { name, text: `${said}\n\n${text}` }, task);
   }
 
   async briefOptions(): Promise<void> {
@@ -114,16 +118,18 @@ export class Delegation {
     return delegated !== undefined;
   }
 
-  private async task(value: string, options: Options, subject?: Subject): Promise<void> {
+  /** Asks for a task: of what is given, or begins with what was typed before. */
+  private async task(options: Options, subject?: Subject, given?: string): Promise<void> {
     await this.server.start();
     const folder = await chooseFolder();
     if (folder === undefined) return;
     const offers = await this.offers(folder);
+    const keep = (typed: string): string => (given === undefined ? (this.unsent = typed) : typed);
     const asked = await pick<Item>({
       title: "Delegate a Task",
       placeholder: `What should the agent do${subject === undefined ? "" : ` with ${subject.name}`}?`,
-      value,
-      items: (typed) => [...deeds(typed, options), ...offers],
+      value: given ?? this.unsent,
+      items: (typed) => [...deeds(keep(typed), options), ...offers],
     });
     if (asked === undefined || asked === "back") return;
     const { item, typed } = asked;
@@ -131,15 +137,15 @@ export class Delegation {
     const template = item.template && new TextDecoder().decode(await vscode.workspace.fs.readFile(item.template));
     const earlier = item.job && (await this.jobs.get(item.job.id)).brief;
     const begun = template ?? earlier ?? (item.act === "write" ? typed : undefined);
-    if (begun !== undefined) return this.write(folder, begun + about, options);
-    const [brief, repository] = [typed + about, folder.uri.toString()];
+    const task = { brief: (begun ?? typed) + about, repository: folder.uri.toString() };
     let [chosen, isStarted]: [Options | undefined, boolean] = [options, false];
     try {
-      if (item.act === "options") chosen = await choose(this.server, { repository });
-      isStarted = chosen ? await this.start("pactify/job/delegate", { brief, repository, ...chosen }) : false;
+      if (item.act === "options") chosen = await choose(this.server, task);
+      if (chosen && begun === undefined) isStarted = await this.start("pactify/job/delegate", { ...task, ...chosen });
     } finally {
       // What was typed is not lost with a job that does not start.
-      if (!isStarted) await this.write(folder, brief, chosen ?? options);
+      if (!isStarted) await this.write(folder, task.brief, chosen ?? options);
+      keep("");
     }
   }
 
@@ -156,7 +162,7 @@ export class Delegation {
 
 function deeds(typed: string, options: Options): Item[] {
   const go: Item = { label: `$(rocket) Delegate: ${typed}`, detail: described(options), act: "go" };
-  const set: Item = { label: "$(settings) Delegate With…", detail: "Agent, access, base, verification", act: "options" };
+  const set: Item = { label: "$(settings) Delegate With…", detail: "Agent, model, access, checks", act: "options" };
   const write: Item = { label: "$(edit) Write a Brief…", detail: "In an editor, with room", act: "write" };
   return (typed === "" ? [write] : [go, set, write]).map((deed) => ({ ...deed, alwaysShow: true }));
 }

@@ -1,6 +1,5 @@
 // The extension: its parts, and its commands. Views only: jobs, git and processes are the server's.
-// The ids here begin with `pactify.ui.`: the language client registers the server's own commands (`pactify.delegate` …)
-// under their names.
+// The ids here begin with `pactify.ui.`: the language client registers the server's own as `pactify.delegate` ….
 
 import * as vscode from "vscode";
 import { Actions } from "./actions";

@@ -1,5 +1,4 @@
-// What can be done where the cursor is in a job's diff: lenses above each part, and the part that a command means by the
-// cursor's place.
+// What can be done where the cursor is in a job's diff: lenses above each part, and which part a command means.
 
 import * as vscode from "vscode";
 import { hasResult, type Jobs } from "./jobs";

@@ -1,31 +1,33 @@
-// The quick form: who does a task, what it may do, with whose configuration, from what, and what its result has to pass.
-// One step after the other, with a way back; whoever leaves it has chosen nothing.
+// The quick form: one question after the other, with a way back; whoever leaves it has chosen nothing.
 
 import * as vscode from "vscode";
 import { pick } from "./pick";
-import type { DelegateParams, HarnessView, JobSummary } from "./protocol";
-import * as say from "./say";
+import type { HarnessView, JobSummary, RetryParams } from "./protocol";
 import type { Server } from "./server";
 import { sentence } from "./words";
 
 /** What a person can choose for a job; what is absent is as configured, or as the job was that is done again. */
-export type Options = Pick<DelegateParams, "harness" | "access" | "withUserConfig" | "inPlace" | "base" | "verify">;
+export type Options = Omit<RetryParams, "jobId" | "brief">;
 
 type Item = vscode.QuickPickItem & { choice: Options };
+/** What is asked, what there is to choose, and what comes of words that are typed instead. */
+type Question = [isAsked: boolean, question: string, items: Item[], ofWords?: (words: string) => Item];
 
-const OWN = "Another command…";
+const ASKS = { allow: "asks nobody", ask: "asks you" };
 const FROM = { head: "from HEAD", workingTree: "with uncommitted changes", buffers: "with unsaved text" };
 
 /** `kimi · read-only · from HEAD`. */
-export function described({ harness, access, withUserConfig, inPlace, base, verify }: Options): string {
+export function described({ base, inPlace, permissions, verify, ...of }: Options): string {
   const parts = [
-    harness,
-    access === "readOnly" ? (inPlace ? "read-only, in the checkout" : "read-only") : access && "may write",
-    withUserConfig && "with your own configuration",
+    of.harness,
+    of.model,
+    of.access === "readOnly" ? (inPlace ? "read-only, in the checkout" : "read-only") : of.access && "may write",
+    permissions && ASKS[permissions],
+    of.withUserConfig && "with your own configuration",
     base && FROM[base],
     verify && (verify.length === 0 ? "not verified" : `verified by ${verify.join(", ")}`),
-  ].filter((part) => part !== undefined);
-  return parts.length === 0 ? "as configured" : parts.join(" · ");
+  ];
+  return parts.filter(Boolean).join(" · ") || "as configured";
 }
 
 export async function choose(server: Server, { repository, ...of }: Partial<JobSummary>): Promise<Options | undefined> {
@@ -37,23 +39,26 @@ export async function choose(server: Server, { repository, ...of }: Partial<JobS
     const chosen = Object.assign({}, ...given) as Options;
     const { access, inPlace } = chosen;
     const does = harnesses.find(({ name }) => name === chosen.harness);
-    // A job that writes nothing has nothing to verify; one in the checkout has no base.
-    const questions: [isAsked: boolean, question: string, items: Item[]][] = [
+    const usual: Item = { label: of.id ? "As Before, or As Configured" : "What Is Configured", choice: {} };
+    // A job that writes nothing is granted nothing, and has nothing to verify; one in the checkout has no base.
+    const questions: Question[] = [
       [true, "Who does it?", ordered.map(who)],
+      [true, "With which model? Choose, or type its name", [usual], (model) => ({ label: model, choice: { model } })],
       [true, "What may it do?", ACCESS.filter(({ choice: { access } }) => access && does?.access.includes(access))],
+      [access === "write" && does?.asks === true, "Who answers what it asks?", [usual, ...ANSWERS]],
       [access !== undefined && (does?.userConfig.includes(access) ?? false), "With whose configuration of it?", WHOSE],
       [!inPlace, "What does its tree start as?", BASES],
-      [access !== "readOnly", "What does its result have to pass?", checks(of.id !== undefined)],
+      [access !== "readOnly", "What does its result have to pass? Choose, or type a command", [usual, NOTHING], command],
     ];
     const steps = questions.filter(([isAsked]) => isAsked);
-    const [, placeholder, items] = steps[given.length] ?? [];
+    const [, placeholder, items, ofWords] = steps[given.length] ?? [];
     if (placeholder === undefined || items === undefined) return chosen;
     const at = { title: of.id ? `Retry “${of.title}”` : "Delegate", step: given.length + 1, totalSteps: steps.length };
-    const answer = await pick({ ...at, placeholder, items: () => items });
+    const typed = (words: string) => (ofWords && words !== "" ? [{ ...ofWords(words), alwaysShow: true }] : []);
+    const answer = await pick({ ...at, placeholder, items: (words) => [...typed(words), ...items] });
     if (answer === undefined) return undefined;
-    const choice = answer === "back" || answer.item.label !== OWN ? answer : await command();
-    if (choice === "back") given.pop();
-    else given.push("item" in choice ? choice.item.choice : choice);
+    if (answer === "back") given.pop();
+    else given.push(answer.item.choice);
   }
 }
 
@@ -81,13 +86,9 @@ const WHOSE: Item[] = [
   { label: "What Pactify's Configuration Says", choice: { withUserConfig: false } },
   { label: "Your Own, Too", detail: "As far as its access lets it.", choice: { withUserConfig: true } },
 ];
-const checks = (again: boolean): Item[] => [
-  { label: again ? "What You Named Before, or What Is Configured" : "What Is Configured", choice: {} },
-  { label: "Nothing", choice: { verify: [] } },
-  { label: OWN, detail: "The job fails unless it ends well in the result's tree.", choice: {} },
+const ANSWERS: Item[] = [
+  { label: "Nobody: All of It Is Granted", choice: { permissions: "allow" } },
+  { label: "You, Asked Here", choice: { permissions: "ask" } },
 ];
-
-async function command(): Promise<Options | "back"> {
-  const command = await say.line("Delegate", "A command that the result has to pass", { placeHolder: "cargo test" });
-  return command?.trim() ? { verify: [command.trim()] } : "back";
-}
+const NOTHING: Item = { label: "Nothing", choice: { verify: [] } };
+const command = (line: string): Item => ({ label: line, detail: "In the result's tree.", choice: { verify: [line] } });

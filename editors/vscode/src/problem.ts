@@ -1,5 +1,4 @@
-// Telling the person what went wrong: what, the stable code, and what to do next. Never only "failed". What only needs
-// the person's word is asked: a text that a repository or a brief wants to run, whole, once.
+// Telling the person what went wrong, its stable code and what to do next; asking what only needs the person's word.
 
 import * as vscode from "vscode";
 import type { Approval, PathName } from "./protocol";

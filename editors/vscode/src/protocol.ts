@@ -573,6 +573,8 @@ export interface HarnessView {
   access: Access[];
   /** The access modes whose jobs can take over the person's own configuration of it. */
   userConfig: Access[];
+  /** Whether its write jobs can ask (`permissions: ask`); one that cannot is refused such a job. */
+  asks: boolean;
   /** Whether the operating system confines its commands. */
   sandbox: boolean;
   /** Whether a login was found: absent when that is known only to the provider. */

@@ -49,6 +49,9 @@ const ICONS: Record<string, [string, string?]> = {
 export class Tree implements vscode.TreeDataProvider<Node>, vscode.FileDecorationProvider {
   private readonly changes = new vscode.EventEmitter<Node | undefined>();
   readonly onDidChangeTreeData = this.changes.event;
+  /** Their colours are for one kind of theme. */
+  readonly onDidChangeFileDecorations: vscode.Event<undefined> = (heard) =>
+    vscode.window.onDidChangeActiveColorTheme(() => void heard(undefined));
   private readonly nodes = new Map<string, JobNode>();
   private readonly pages = new Map<string, number>();
   private readonly view: vscode.TreeView<Node>;

@@ -1,5 +1,4 @@
-// Watching: a toast with Cancel for the jobs that this window started, a message when one ends, a notice when nobody
-// looks, and the status bar. Jobs of others are quiet: the jobs view and the status bar show them.
+// Watching: toasts and messages for the jobs that this window started, and the status bar. Those of others are quiet.
 
 import * as vscode from "vscode";
 import { hasResult, isOver, isWaiting, type Jobs } from "./jobs";

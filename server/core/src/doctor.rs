@@ -277,6 +277,7 @@ mod tests {
             version: Some("0.171.2".to_owned()),
             access: Vec::new(),
             user_config: Vec::new(),
+            asks: false,
             sandbox: true,
             logged_in: Some(true),
             failure: None,

@@ -24,7 +24,7 @@ await withVsCode({
     await page.exposeFunction("codeAutomationLog", (_type, words) => console.log(...words));
     await page.exposeFunction("codeAutomationExit", (code) => exit(code));
     await page.goto(url);
-    await step("the suite passes in the extension host", 400, async () => {
+    await step("the suite passes in the extension host", 450, async () => {
       if ((await code) !== 0) throw new Error("see what failed above");
     });
   },

@@ -18,8 +18,12 @@ const until = async (what, seconds, condition) => {
 
 /** What the extension asked or told. */
 const asked = [];
-/** How the person answers: the buttons that they press, by their beginnings; what they type, and over what; what they choose. */
-const person = { buttons: [], words: "", offered: undefined, pick: (items) => items[0], folder: undefined };
+/**
+ * How the person answers: the buttons that they press, by their beginnings; what they type, and over what; what they type
+ * for a question of a form; what they choose, which is "back" for the way back.
+ */
+const person = { buttons: [], words: "", offered: undefined, folder: undefined };
+Object.assign(person, { form: () => "", pick: (items) => items[0] });
 const answer = async (text, ...rest) => {
   const [options] = rest;
   asked.push([text, options?.detail].filter(Boolean).join("\n"));
@@ -36,9 +40,9 @@ function playThePerson() {
     person.offered = value;
     return person.words;
   };
-  const choose = (items) => {
+  const choose = (items, box) => {
     asked.push(items.map(({ label, description, detail }) => [label, description, detail].join(" ")).join("\n"));
-    return person.pick(items);
+    return person.pick(items, box);
   };
   window.showQuickPick = async (items) => choose(items);
   window.showWorkspaceFolderPick = async () => {
@@ -54,12 +58,14 @@ function playThePerson() {
     }
     box.show = () =>
       setTimeout(() => {
-        if (heard.changevalue && box.value === "" && person.words !== "") {
-          box.value = person.words;
-          heard.changevalue(person.words);
+        const words = box.step === undefined ? person.words : person.form(box.placeholder);
+        if (heard.changevalue && box.value === "" && words !== "") {
+          box.value = words;
+          heard.changevalue(words);
         }
-        const item = choose(box.items);
+        const item = choose(box.items, box);
         if (item === undefined) return heard.hide();
+        if (item === "back") return heard.triggerbutton(box.buttons[0]);
         box.selectedItems = [item];
         heard.accept();
       });

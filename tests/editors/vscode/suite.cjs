@@ -1,6 +1,7 @@
 // The extension in VS Code's extension host: every command, the jobs view, briefs, partial applies, conflicts, trust.
 
 const assert = require("node:assert");
+const { execFile } = require("node:child_process");
 const fs = require("node:fs");
 const path = require("node:path");
 const vscode = require("vscode");
@@ -31,6 +32,15 @@ function tests() {
   const go = process.env.PACTIFY_GO;
   const readme = "# Sample\n\nA small program.\n";
   const result = "# Sample\n\nA small program that greets.\n";
+
+  /** Starts a job as another person would, in a terminal; gives its id. */
+  const elsewhere = (brief, ...options) =>
+    new Promise((resolve, reject) => {
+      const pactify = path.join(path.dirname(process.env.PACTIFY_LSP), "pactify");
+      const all = ["sub", "run", "--detach", "--repo", root.fsPath, "--brief", "-", ...options];
+      const end = (error, id, said) => (error ? reject(new Error(`${error.message}\n${said}`)) : resolve(id.trim()));
+      execFile(pactify, all, { timeout: 60_000 }, end).stdin.end(brief);
+    });
 
   let tree;
   before(async () => (tree = await kit.start()));
@@ -83,6 +93,20 @@ function tests() {
     const { accessibilityInformation, contextValue } = tree.getTreeItem(await jobNamed("Greet in the README"));
     assert.match(accessibilityInformation.label, /^codex: Greet in the README, succeeded/);
     assert.strictEqual(contextValue, "job over changes result");
+  });
+
+  it("says the same to who listens", async () => {
+    const item = async (node) => {
+      const { accessibilityInformation, checkboxState } = tree.getTreeItem(await node);
+      return [accessibilityInformation.label, checkboxState.accessibilityInformation.label];
+    };
+    const settings = ".vscode/settings.json, added, .vscode, acts by itself in your checkout";
+    const ofFile = await item(fileOf("Greet in the README", ".vscode/settings.json"));
+    assert.deepStrictEqual(ofFile, [settings, "take .vscode/settings.json"]);
+    const part = find((node) => node.kind === "part", await jobNamed("Greet in the README"));
+    assert.deepStrictEqual(await item(part), ["line 3, +1 −1: A small program that greets.", "take line 3, +1 −1"]);
+    const said = () => bar["pactify.jobs"].accessibilityInformation.label;
+    await until("the status bar", 60, () => said() === "Pactify: 0 running, 0 waiting for you, 1 to review");
   });
 
   it("previews all files in one diff of documents that are not files", async () => {
@@ -214,17 +238,20 @@ function tests() {
     await until("the end in words", 60, () => told("codex: Wait for ever: cancelled"));
     const wanted = ["Only Look", "Your Own, Too"];
     person.pick = (items) => items.find(({ label }) => wanted.includes(label)) ?? items[0];
+    person.form = (question) => (question.startsWith("With which model") ? "another-model" : "");
     const first = (await jobNamed("Wait for ever")).job.id;
     await run("retry", await jobNamed("Wait for ever"));
     assert.match(told("codex 0.171.0 · default"), /confined|logged in/);
     const again = await until("the other toast", 60, () => toasts.filter(({ title }) => title.includes("for ever"))[1]);
     await until("it runs", 60, () => again.messages.includes("Waiting."));
     const job = await find((node) => node.job?.access === "readOnly" && node.job.state !== "finished");
-    const { access, retryOf, withUserConfig } = recorded(job.job.id);
-    assert.deepStrictEqual({ access, retryOf, withUserConfig }, { access: "readOnly", retryOf: first, withUserConfig: true });
+    const { access, model, retryOf, withUserConfig } = recorded(job.job.id);
+    const expected = { access: "readOnly", model: "another-model", retryOf: first, withUserConfig: true };
+    assert.deepStrictEqual({ access, model, retryOf, withUserConfig }, expected);
     await run("cancel", job);
     await until("it is over", 60, () => again.isOver);
     person.pick = (items) => items[0];
+    person.form = () => "";
   });
 
   it("delegates a brief from its lens, selected lines, and the fix of a problem", async () => {
@@ -271,6 +298,17 @@ function tests() {
       await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
     }
     fs.rmSync(file(".pactify"), { recursive: true });
+
+    person.words = "";
+    person.pick = (items) => {
+      const history = items.findIndex(({ label }) => label === "earlier briefs");
+      return items.find(({ label }, at) => history !== -1 && at > history && label === "From a brief");
+    };
+    await vscode.window.showTextDocument(vscode.Uri.joinPath(root, "README.md"));
+    await run("delegate");
+    const { document: earlier } = vscode.window.activeTextEditor;
+    assert.ok(earlier.isUntitled && earlier.getText().startsWith(text.trimEnd()), earlier.getText());
+    await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
     person.pick = (items) => items[0];
 
     const problems = vscode.languages.createDiagnosticCollection("test");
@@ -289,14 +327,14 @@ function tests() {
     const command = `echo ${"a".repeat(500)}; rm -rf ~`;
     const ask = { title: "May I?", input: { command }, then: [{ say: "Thanks." }] };
     person.words = script("Ask me", { acp: { ask } });
-    person.pick = (items) => items.find(({ act }) => act === "go") ?? items[0];
-    const { repository } = (await jobNamed("Explain")).job;
-    const asking = { brief: person.words, repository, harness: "asker", permissions: "ask" };
-    await vscode.commands.executeCommand("pactify.delegate", asking);
-    await inView("Ask me", "waits for you (just now): May I?");
+    const id = await elsewhere(person.words, "asker", "--permissions", "ask");
+    await inView("Ask me", "waits for you (");
+    assert.strictEqual((await jobNamed("Ask me")).job.id, id);
     assert.match((await lines())[0], /^Needs You \| 1/);
     const waiting = () => [tree.view.badge?.value, bar["pactify.jobs"].text, bar["pactify.jobs"].backgroundColor?.id];
     assert.deepStrictEqual(waiting(), [1, "$(bell-dot) Pactify: 1 waiting for you", "statusBarItem.warningBackground"]);
+    assert.match(bar["pactify.jobs"].accessibilityInformation.label, /, 1 waiting for you, /);
+    const messages = () => asked.filter((line) => line.startsWith("asker: Ask me waits for you"));
     let shown;
     person.pick = (items) => {
       const { document } = vscode.window.activeTextEditor;
@@ -308,14 +346,82 @@ function tests() {
     await until("the end", 60, async () => (await jobNamed("Ask me")).job.state === "finished");
     await until("nothing that waits", 60, () => waiting()[1] === "$(rocket) Pactify");
     assert.deepStrictEqual(waiting(), [undefined, "$(rocket) Pactify", undefined]);
+    assert.deepStrictEqual(messages(), [], "it is somebody else's, and its person is asked elsewhere");
 
     person.words = script("Ask once more", { acp: { ask: { title: "And now?", then: [{ say: "Thanks again." }] } } });
     person.buttons = ["Answer…"];
     await run("resume", await jobNamed("Ask me"));
-    await until("the question of a job of one's own", 60, () => told("asker: Ask me waits for you (just now): And now?"));
-    await until("the end, by its button", 60, async () => (await jobNamed("Ask me")).job.state === "finished");
+    await until("the question of a job of one's own", 60, () => messages().length > 0);
+    await until("the end, by its button", 60, () => told("asker: Ask me: "));
     assert.strictEqual((await jobNamed("Ask me")).job.waiting, undefined);
+    assert.strictEqual(messages().length, 1, JSON.stringify(messages()));
+    assert.match(messages()[0], /: And now\?$/);
     person.buttons = [];
+    person.pick = (items) => items[0];
+  });
+
+  it("starts a job with what was chosen in the form, step by step and back, and asks once what that asks", async () => {
+    const title = "Choose for me";
+    person.words = "";
+    await run("newBrief");
+    const editor = vscode.window.activeTextEditor;
+    const text = script(title, { acp: { ask: { title: "May I, too?", then: [{ say: "Thanks." }] } } });
+    await editor.edit((edit) => edit.replace(new vscode.Range(0, 0, 99, 0), text));
+    const questions = [];
+    const wanted = ["asker", "Change Files", "You, Asked Here", "With Uncommitted Changes", "Nothing"];
+    person.form = (question) => (question.startsWith("With which model") ? "other-model" : "");
+    person.pick = (items, { placeholder }) => {
+      questions.push(placeholder.split("?")[0]);
+      if (questions.length === 3) return "back";
+      return items.find(({ label }) => wanted.includes(label)) ?? items[0];
+    };
+    await run("briefOptions");
+    const [model, access] = ["With which model", "What may it do"];
+    const begin = ["Who does it", model, access, model, access, "Who answers what it asks"];
+    assert.deepStrictEqual(questions.slice(0, begin.length), begin);
+    assert.deepStrictEqual(questions.slice(-2), ["What does its tree start as", "What does its result have to pass"]);
+    const [, { command }] = await vscode.commands.executeCommand("vscode.executeCodeLensProvider", editor.document.uri);
+    const said = "asker · other-model · may write · asks you · with uncommitted changes · not verified";
+    assert.strictEqual(command.title, `$(settings) ${said}`);
+
+    person.form = () => "";
+    person.buttons = ["Answer…"];
+    person.pick = (items) => items.find(({ label }) => label === "allow once") ?? items[0];
+    await run("delegate");
+    await until("the end, by its button", 60, () => told(`asker: ${title}: `));
+    const messages = asked.filter((line) => line.startsWith(`asker: ${title} waits for you`));
+    assert.strictEqual(messages.length, 1, JSON.stringify(messages));
+    const first = (await jobNamed(title)).job.id;
+    const chosen = (id) => {
+      const { harness, model, access, permissions } = recorded(id);
+      return { harness, model, access, permissions };
+    };
+    const expected = { harness: "asker", model: "other-model", access: "write", permissions: "ask" };
+    assert.deepStrictEqual([chosen(first), recorded(first).noVerify], [expected, true]);
+
+    person.buttons = [];
+    person.pick = (items) => items.find(({ label }) => label.startsWith("Nobody: ")) ?? items[0];
+    await run("retry", await jobNamed(title));
+    const again = await until("the other job", 60, () => find(({ job }) => job?.title === title && job.id !== first));
+    assert.deepStrictEqual(chosen(again.job.id), { ...expected, permissions: "allow" });
+    await until("its end", 60, () => asked.filter((line) => line.startsWith(`asker: ${title}: `)).length > 1);
+    assert.strictEqual(asked.filter((line) => line.startsWith(`asker: ${title} waits for you`)).length, 1);
+    person.pick = (items) => items[0];
+  });
+
+  it("has an agent look in the checkout itself", async () => {
+    const questions = [];
+    person.words = script("Look around here", { say: "Looked." });
+    person.pick = (items, { placeholder }) => {
+      questions.push(placeholder);
+      const isWanted = ({ act, label }) => act === "options" || label === "Only Look, in the Checkout";
+      return items.find(isWanted) ?? items[0];
+    };
+    await run("delegate");
+    await until("the end in words", 60, () => told("codex: Look around here: finished"));
+    const { id, inPlace, outcome } = (await jobNamed("Look around here")).job;
+    assert.deepStrictEqual([inPlace, outcome, recorded(id).place], [true, "succeeded", "checkout"]);
+    assert.ok(!questions.some((question) => /answers|start as|have to pass/.test(question)), questions.join());
     person.pick = (items) => items[0];
   });
 
@@ -326,6 +432,17 @@ function tests() {
       assert.ok(isUntitled && fileName.endsWith(".brief.md"), fileName);
       await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
     };
+    person.words = "Half a thought";
+    person.pick = () => undefined;
+    await run("delegate");
+    person.words = "";
+    person.pick = (items) => items.find(({ label }) => label === "$(edit) Write a Brief…");
+    await run("delegate");
+    await typed("Half a thought");
+    person.pick = () => undefined;
+    await run("delegate");
+    assert.match(asked.at(-1), /^\$\(edit\) Write a Brief/, "it is in a brief, and is not offered again");
+
     person.words = "Find this again";
     person.pick = (items) => items.find(({ act }) => act === "options");
     await run("delegate");
@@ -418,6 +535,24 @@ function tests() {
     fs.writeFileSync(`${go}-on`, "");
     await until("the toast goes", 60, () => toast.isOver);
     await until("the end in words", 60, () => told("codex: Outlive the server: changed 1 file"));
+  });
+
+  it("tells how a job of its own ended whose host was killed", async () => {
+    const title = "Lose the host";
+    person.words = script(title, { write: { path: "left.txt", content: "left\n" } }, { say: "Here." }, "hang");
+    await run("delegate");
+    const toast = await until("a toast", 60, () => toasts.find(({ title: of }) => of === `codex: ${title}`));
+    await until("it runs", 60, () => toast.messages.includes("Here."));
+    const jobId = (await jobNamed(title)).job.id;
+    const { events } = await vscode.commands.executeCommand("pactify.events", { jobId });
+    process.kill(events.map(({ event }) => event.host?.pid).find(Boolean), "SIGKILL");
+    await until("its repair", 120, async () => (await jobNamed(title))?.job.state === "finished");
+    const isEnd = (line) => line.startsWith(`codex: ${title}: `) && !line.includes(": its host is gone. ");
+    await until("the end in words", 60, () => asked.some(isEnd));
+    assert.match(asked.find(isEnd), /\(\w+\)\.?$/, "it ends with the stable code");
+    await inView(title, "1 file");
+    await run("refresh");
+    assert.strictEqual(asked.filter(isEnd).length, 1, JSON.stringify(asked.filter(isEnd)));
   });
 
   it("is quiet about jobs of others, and tells without content when nobody looks", async () => {
@@ -581,12 +716,11 @@ function tests() {
     await until("that it passed", 60, () => details().includes(`\n- passed: ${command}\n`));
     person.buttons = [];
 
-    person.pick = (items) => items.find(({ label }) => label === "Another command…") ?? items[0];
-    person.words = "test -e nowhere.txt";
+    person.form = (question) => (question.startsWith("What does its result") ? "test -e nowhere.txt" : "");
     await run("retry", await jobNamed("Prove it"));
     const isNamed = (line) => line.startsWith("codex: Prove it: ") && line.includes("test -e nowhere.txt");
     await until("that it did not pass", 60, () => asked.some(isNamed));
-    person.pick = (items) => items[0];
+    person.form = () => "";
   });
 
   it("opens a job's tree in a window of its own once the person knows what may be in it", async () => {
@@ -613,7 +747,10 @@ function tests() {
   it("shows its log", async () => {
     const isLog = ({ uri }) => uri.scheme === "output" && /pactify/i.test(uri.path);
     await run("log");
-    await until("the log", 60, () => vscode.window.visibleTextEditors.some(({ document }) => isLog(document)));
+    const shown = () => vscode.window.visibleTextEditors.find(({ document }) => isLog(document))?.document.getText();
+    // What a person sets comes before any server that is found.
+    const started = `starting ${process.env.PACTIFY_LSP}, named by the setting`;
+    await until("the log", 60, () => shown()?.includes(started));
   });
 
   it("says what went wrong, and what to do", async () => {

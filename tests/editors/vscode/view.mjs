@@ -1,5 +1,5 @@
-// The jobs view by mouse: check boxes of a file and of a part, and their apply. All of it in the themes of high contrast,
-// where whatever the view shows has to be readable.
+// The jobs view by mouse, and without one: check boxes of a file and of a part, and their apply. All of it in the themes
+// of high contrast, where whatever the view shows has to be readable; in the others, the colours that we choose.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -21,11 +21,15 @@ const numbers = (changes) =>
 const steps = [
   { write: { path: "numbers.txt", content: numbers({ 3: "three", 20: "twenty" }) } },
   { write: { path: "other.txt", content: "other\n" } },
+  { write: { path: "keys.txt", content: "keys\n" } },
   { write: { path: ".vscode/tasks.json", content: "{}\n" } },
 ];
 const brief = ["Change some", "", "```agent", ...steps.map((one) => JSON.stringify(one)), "```", ""].join("\n");
 
-/** In the page: every text and icon below `within`, with how far its colour is from what is behind it. */
+/**
+ * In the page: every text and icon below `within`, with how far its colour is from what is behind it, and how far it would
+ * be (`pure`) if VS Code did not dim it.
+ */
 function contrasts(within) {
   const channel = (value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
   const luminance = ([red, green, blue]) =>
@@ -53,9 +57,12 @@ function contrasts(within) {
     const [color, alpha] = parse(style.color);
     const opacity = parents(element).reduce((product, one) => product * Number(getComputedStyle(one).opacity), alpha);
     const back = behind(element);
-    const [one, other] = [luminance(over(color, opacity, back)), luminance(back)];
-    const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
-    found.push({ what: words || String(element.className), isIcon: words === "", ratio });
+    const distance = (alpha) => {
+      const [one, other] = [luminance(over(color, alpha, back)), luminance(back)];
+      return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    };
+    const what = words || String(element.className);
+    found.push({ what, isIcon: words === "", ratio: distance(opacity), pure: distance(alpha) });
   }
   return found;
 }
@@ -65,7 +72,13 @@ await withVsCode({
   workspace,
   extensions: given("PACTIFY_EXTENSIONS"),
   machine: { "pactify.server.path": given("PACTIFY_LSP") },
-  settings: { "workbench.colorTheme": "Default High Contrast" },
+  // One after the other is shown by the one command that goes from dark to light and back.
+  settings: {
+    "workbench.colorTheme": "Default High Contrast",
+    "workbench.preferredHighContrastLightColorTheme": "Default High Contrast Light",
+    "workbench.preferredHighContrastColorTheme": "Dark Modern",
+    "workbench.preferredLightColorTheme": "Light Modern",
+  },
   use: async (page, url) => {
     const { row, pick, choose, toast, button, dialog, command, open, press, showJobs } = hands(page);
     const box = (text) => row(text).getByRole("checkbox").first();
@@ -89,7 +102,7 @@ await withVsCode({
       await open("some.brief.md");
       // Pressed twice, it would be two jobs.
       await press(page.locator(".codelens-decoration a", { hasText: "Delegate" }).first(), row("Change some"), 45_000);
-      await toast("changed 3 files").waitFor();
+      await toast("changed 4 files").waitFor();
       await page.keyboard.press("Escape");
       await press(row("Change some"), row("numbers.txt"));
       await press(row("numbers.txt").locator(".monaco-tl-twistie"), row("three"));
@@ -135,15 +148,50 @@ await withVsCode({
       check(read("numbers.txt") === numbers({ 3: "three", 20: "twenty" }), "not the part at the cursor");
     });
 
-    for (const mark of ["hc-black", "hc-light"]) {
-      await step(`everything in the view can be read in “${mark}”`, 60, async () => {
+    await step("without a mouse, a file is found, opened, checked and applied", 180, async () => {
+      await command("Show Jobs");
+      await page.locator(".sidebar .pane-body .monaco-list:focus-within").first().waitFor({ state: "attached" });
+      const isAt = () => page.locator(".sidebar .monaco-list-row.focused", { hasText: "keys.txt" }).isVisible();
+      for (let look = 0; !(await isAt()); look += 1) {
+        await page.keyboard.press(look % 20 === 0 ? "Home" : "ArrowDown");
+        await page.waitForTimeout(300);
+      }
+      await page.keyboard.press("Enter");
+      await page.locator(".tab.active", { hasText: "keys.txt (Change some)" }).waitFor();
+      // Rows are drawn anew while VS Code hears of a check: a box that is gone loses the focus.
+      for (let look = 0; !(await isChecked("keys.txt")); look += 1) {
+        if (look % 30 === 0) {
+          await box("keys.txt").focus();
+          check(await box("keys.txt").evaluate(({ tabIndex }) => tabIndex >= 0), "Tab does not reach a box");
+          await page.keyboard.press("Space");
+        }
+        await page.waitForTimeout(100);
+      }
+      await command("Apply Selected");
+      await choose("Change some");
+      await dialog("Apply 1 file").waitFor();
+      check(read("keys.txt") === undefined, "it was written before it was confirmed");
+      for (let look = 0; read("keys.txt") !== "keys\n"; look += 1) {
+        if (look % 30 === 0 && (await dialog("Apply 1 file").isVisible())) await page.keyboard.press("Enter");
+        await page.waitForTimeout(100);
+      }
+      check(read(".vscode/tasks.json") === undefined, "not what was checked");
+      await row(/^keys.txt *applied/).waitFor();
+    });
+
+    for (const mark of ["hc-black", "hc-light", "vs-dark", "vs"]) {
+      await step(`everything in the view can be read in “${mark}”`, 90, async () => {
         if (mark !== "hc-black") await toggleTheme(page, mark);
         await row("numbers.txt").waitFor();
         await shoot(page, `vscode-${mark}`);
         const seen = await page.evaluate(contrasts, ".sidebar .pane-body .monaco-list-row");
         const isSeen = (words) => seen.some(({ what }) => what.includes(words));
         check(isSeen("acts by itself") && isSeen("· applied"), `not all is there: ${JSON.stringify(seen)}`);
-        const faint = seen.filter(({ isIcon, ratio }) => ratio < (isIcon ? VISIBLE : READABLE));
+        // The other themes dim by themselves, and have their own colours for icons: only the words' are ours.
+        const isFaint = mark.startsWith("hc-")
+          ? ({ isIcon, ratio }) => ratio < (isIcon ? VISIBLE : READABLE)
+          : ({ isIcon, pure }) => !isIcon && pure < VISIBLE;
+        const faint = seen.filter(isFaint);
         check(faint.length === 0, `too faint: ${JSON.stringify(faint)}`);
         const ratios = seen.map(({ ratio }) => ratio);
         console.log(`# ${seen.length} texts and icons, the faintest with a contrast of ${Math.min(...ratios).toFixed(1)}`);

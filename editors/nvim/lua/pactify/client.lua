@@ -42,9 +42,7 @@ local function on_exit(code, signal, id)
     if code == 0 and signal == 0 or vim.v.exiting ~= vim.NIL then return end
     restarts = vim.tbl_filter(function(at) return os.time() - at < restart_window end, restarts)
     is_given_up = #restarts >= most_restarts
-    if is_given_up then
-      return ui.complain('the server died again; your jobs go on. :Pactify restart starts it, :Pactify log tells more')
-    end
+    if is_given_up then return ui.complain('the server died again; your jobs go on. :Pactify restart starts it') end
     table.insert(restarts, os.time())
     ui.say('the server died and is started again; your jobs go on', vim.log.levels.WARN)
     M.attach_all()
@@ -82,7 +80,7 @@ end
 function M.attach(buffer)
   local is_file = vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == ''
   local root = is_file and vim.fs.root(buffer, '.git')
-  if root and #vim.lsp.get_clients({ name = 'pactify', bufnr = buffer }) == 0 then start(root, { bufnr = buffer }) end
+  if root and not is_given_up and #vim.lsp.get_clients({ name = 'pactify', bufnr = buffer }) == 0 then start(root, { bufnr = buffer }) end
 end
 
 function M.attach_all() vim.iter(vim.api.nvim_list_bufs()):each(M.attach) end
@@ -101,7 +99,8 @@ function M.get(by_itself)
   local running = vim.lsp.get_clients({ name = 'pactify' })
   local same = vim.iter(running):find(function(client) return client.root_dir == root end)
   if same or not root then return same or running[1] end
-  local id = not (by_itself and is_given_up) and start(root, { attach = false }) or nil
+  is_given_up = is_given_up and by_itself == true
+  local id = not is_given_up and start(root, { attach = false }) or nil
   return id and vim.lsp.get_client_by_id(id)
 end
 

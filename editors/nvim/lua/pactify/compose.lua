@@ -65,13 +65,16 @@ end
 local function send(buffer)
   local header, text, problems = read(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), open[buffer].header)
   vim.diagnostic.set(space, buffer, problems)
-  if #problems > 0 then
-    return ui.complain(('nothing was sent: line %d: %s'):format(problems[1].lnum + 1, problems[1].message))
-  elseif vim.trim(text) == '' then
-    return ui.complain('nothing was sent: the text is empty')
-  end
-  local one = open[buffer]
-  one.send(text, header, function() pcall(vim.api.nvim_buf_delete, buffer, { force = true }) end, one)
+  local why = problems[1] and ('line %d: %s'):format(problems[1].lnum + 1, problems[1].message)
+    or not text:match('%S') and 'the text is empty'
+  if why then return ui.complain('nothing was sent: ' .. why) end
+  local one, tick = open[buffer], vim.api.nvim_buf_get_changedtick(buffer)
+  one.send(text, header, function()
+    one.to = nil
+    local _, now = pcall(vim.api.nvim_buf_get_changedtick, buffer)
+    if now == tick then return pcall(vim.api.nvim_buf_delete, buffer, { force = true }) end
+    ui.say('it was sent as it was then; what was written since is still here')
+  end, one)
 end
 
 --- The words for the header line under the cursor, as 'omnifunc'.

@@ -348,6 +348,7 @@ local M = {}
 ---@field version? string Its version.
 ---@field access pactify.Access[] The access modes it has.
 ---@field userConfig pactify.Access[] The access modes whose jobs can take over the person's own configuration of it.
+---@field asks boolean Whether its write jobs can ask (`permissions: ask`); one that cannot is refused such a job.
 ---@field sandbox boolean Whether the operating system confines its commands.
 ---@field loggedIn? boolean Whether a login was found: absent when that is known only to the provider.
 ---@field failure? pactify.Failure Why it cannot be used, and what to do.

@@ -36,6 +36,9 @@ wire! {
         /// The access modes whose jobs can take over the person's own configuration of it.
         #[serde(default)]
         pub user_config: Vec<Access>,
+        /// Whether its write jobs can ask (`permissions: ask`); one that cannot is refused such a job.
+        #[serde(default)]
+        pub asks: bool,
         /// Whether the operating system confines its commands.
         pub sandbox: bool,
         /// Whether a login was found: absent when that is known only to the provider.

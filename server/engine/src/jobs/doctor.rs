@@ -205,6 +205,7 @@ impl Jobs {
             version: None,
             access: harness.modes().to_vec(),
             user_config: Vec::new(),
+            asks: harness.about().can_ask,
             sandbox: harness.about().has_sandbox,
             logged_in: None,
             failure: None,
