@@ -33,6 +33,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         tools::ensure(tool)?;
     }
     let target = host()?;
+    // Before the server is built for it, which takes long.
+    let platform = vsix::platform(&target)?;
     let mut cargo = shipped("build", &target);
     cargo.args(["--release", "--package", "pactify-lsp", "--bin", "pactify-lsp"]);
     aloud(cargo, BUILD).map_err(|failed| failed.error)?;
@@ -46,8 +48,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     vsix::stage(&staged, Some(&repository::target().join(&target).join("release/pactify-lsp")))?;
     step(vsix::bundle(&staged, |program| command(program))?, PACK)?;
-    let package = to.join(format!("pactify-{}-{}.vsix", vsix::TARGET, env!("CARGO_PKG_VERSION")));
-    step(vsix::pack(&staged, &package, |program| command(program))?, PACK)?;
+    let package = to.join(format!("pactify-{platform}-{}.vsix", env!("CARGO_PKG_VERSION")));
+    step(vsix::pack_for(platform, &staged, &package, |program| command(program))?, PACK)?;
     fs::remove_dir_all(&staged)?;
     say(&format!("wrote {}", package.display()));
     say(&format!("  code --install-extension {}", package.display()));

@@ -94,13 +94,15 @@ export async function withVsCode({ workspace, extensions, settings, machine, pay
   let browser;
   let page;
   try {
-    await step("code-server answers", 60, () => answers(port));
+    await step("code-server answers", 120, () => answers(port));
     const { chromium } = await import(pathToFileURL(path.join(given("PACTIFY_PLAYWRIGHT"), "index.mjs")));
     browser = await chromium.launchPersistentContext(folder("browser"), {
       executablePath: given("PACTIFY_CHROMIUM"),
       headless: true,
       viewport: { width: 1440, height: 860 },
+      colorScheme: "dark",
       args: ARGUMENTS,
+      timeout: 120_000,
     });
     page = browser.pages()[0] ?? (await browser.newPage());
     page.setDefaultTimeout(0);
@@ -178,14 +180,26 @@ export async function shoot(page, name) {
   return picture;
 }
 
-/** Takes the same picture in the dark and in the light; a run that isn't for pictures is content with the first. */
+/**
+ * Takes the same picture in the dark and in the light; a run that isn't for pictures is content with the first.
+ *
+ * VS Code follows the system (`window.autoDetectColorScheme`): no list or question closes for it, as it would for a
+ * command.
+ */
 export async function shootBoth(page, name) {
   const picture = await shoot(page, name);
   if (process.env.PACTIFY_BOTH_THEMES === undefined) return picture;
-  await toggleTheme(page, "vs");
+  await prefer(page, "light", "vs");
   await shoot(page, `${name}-light`);
-  await toggleTheme(page, "vs-dark");
+  await prefer(page, "dark", "vs-dark");
   return picture;
+}
+
+/** Lets the system prefer the light or the dark; `mark` is the class of what comes. */
+async function prefer(page, colorScheme, mark) {
+  await page.emulateMedia({ colorScheme });
+  await page.locator(`.monaco-workbench.${mark}`).waitFor({ timeout: 60_000 });
+  await fadeIn(page);
 }
 
 /** Shows the page in the dark if it is in the light, and the other way round; `mark` is the class of what comes. */
@@ -196,9 +210,11 @@ export async function toggleTheme(page, mark) {
   await row.waitFor({ timeout: 20_000 });
   await page.keyboard.press("Enter");
   await page.locator(`.monaco-workbench.${mark}`).waitFor({ timeout: 20_000 });
-  // The theme's colours fade in.
-  await page.waitForTimeout(700);
+  await fadeIn(page);
 }
+
+/** The colours of a theme do so. */
+const fadeIn = (page) => page.waitForTimeout(700);
 
 function signal(server, name) {
   try {

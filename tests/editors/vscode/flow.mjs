@@ -3,7 +3,7 @@
 
 import fs from "node:fs";
 import path from "node:path";
-import { given, hands, shoot, shootBoth, step, withVsCode } from "./browser.mjs";
+import { given, hands, shootBoth, step, withVsCode } from "./browser.mjs";
 
 const workspace = given("PACTIFY_WORKSPACE");
 const read = (name) => {
@@ -17,6 +17,7 @@ const check = (is, what) => {
 await withVsCode({
   workspace,
   extensions: given("PACTIFY_EXTENSIONS"),
+  settings: { "window.autoDetectColorScheme": true },
   use: async (page, url) => {
     const { row, pick, choose, toast, button, dialog, command, open, press, showJobs } = hands(page);
     const quiet = () => page.keyboard.press("Escape");
@@ -29,8 +30,8 @@ await withVsCode({
     });
 
     await page.goto(url);
-    await step("the workbench shows", 60, () => page.locator(".monaco-workbench .statusbar").waitFor());
-    await step("the jobs view says how to begin", 60, async () => {
+    await step("the workbench shows", 120, () => page.locator(".monaco-workbench .statusbar").waitFor());
+    await step("the jobs view says how to begin", 120, async () => {
       await open("main.c");
       await showJobs();
       // Room for what the view says.
@@ -38,15 +39,23 @@ await withVsCode({
       await page.mouse.down();
       await page.mouse.move(520, 300, { steps: 4 });
       await page.mouse.up();
+      // Away from the edge, which would light up.
+      await page.mouse.move(900, 600);
       await button(page.locator(".sidebar .welcome-view"), "Delegate a Task").waitFor();
+      await isIdle();
     });
-    await step("the doctor finds the agent", 60, async () => {
+    await shootBoth(page, "vscode-welcome");
+    await step("the doctor finds git and the agent", 150, async () => {
       await command("Doctor");
       await pick("codex").waitFor();
-      await page.keyboard.type("codex");
-      await pick("git ").waitFor({ state: "detached" });
+      await pick("git ").waitFor();
+      await toast("looking at this machine").waitFor({ state: "hidden" });
+      // To the end of the list: no place of this machine is in the picture.
+      await page.keyboard.press("ArrowUp");
+      await pick("jobs are kept in").waitFor({ state: "hidden" });
+      await isIdle();
     });
-    await shoot(page, "vscode-doctor");
+    await shootBoth(page, "vscode-doctor");
     await quiet();
 
     await step("a task is typed", 90, async () => {
@@ -55,7 +64,7 @@ await withVsCode({
       await page.keyboard.type("Greet people by name");
       await pick("Delegate: Greet people by name").waitFor();
     });
-    await shoot(page, "vscode-delegate");
+    await shootBoth(page, "vscode-delegate");
     await page.keyboard.press("Enter");
     await step("the job is in a toast that can cancel it, in the view and in the status bar", 60, async () => {
       await toast("codex: Greet people by name").waitFor();
@@ -104,25 +113,32 @@ await withVsCode({
       await press(part(), row("applied"));
       const main = read("src/main.c");
       check(main.includes("printf") && main.includes("greet();"), `more or less than the part: ${main}`);
+      await page.locator(".codelens-decoration", { hasText: "Applied" }).first().waitFor();
     });
-    await step("the rest is taken", 60, async () => {
+    await quiet();
+    await step("the rest is taken", 90, async () => {
       await command("Apply…");
       await choose("partly applied");
       await dialog("Apply 3 files").waitFor();
     });
-    await shoot(page, "vscode-apply");
-    await step("the files are on the disk", 60, async () => {
+    await shootBoth(page, "vscode-apply");
+    await step("the files are on the disk", 90, async () => {
       const yes = dialog("Apply 3 files").locator(".monaco-button", { hasText: /^Apply$/ });
       await press(yes, toast("applied 3 files"));
       check(read("README.md").includes("by name") && read("src/main.c").includes("argv[1]"), "not what was shown");
     });
-    await step("it is taken back", 60, async () => {
+    await quiet();
+    await step("it is taken back", 90, async () => {
       await command("Undo Apply");
       await choose("Greet people by name");
       await toast("was undone").waitFor();
+      // It stays for who points at it.
+      await toast("was undone").hover({ timeout: 5000 }).catch(() => undefined);
+      await row("Greet people by name").waitFor();
       check(!read("README.md").includes("by name") && read("docs/usage.md") === undefined, "not as it was");
       check(read("src/main.c").includes("printf"), "the first apply still stands");
     });
+    await shootBoth(page, "vscode-undo");
     check(outside.length === 0, `requests left the machine: ${outside.join(" ")}`);
   },
 });

@@ -24,7 +24,7 @@ use serde_json::json;
 use crate::codex::{KEYED, QUICK, Stage};
 
 /// For a whole run. Less than the runner's own limit, after which nothing is told; more than runs take that succeed.
-const PATIENCE: Duration = Duration::from_secs(480);
+const PATIENCE: Duration = Duration::from_secs(720);
 
 /// Runs an editor to its end.
 fn succeeds(command: Command) -> Result<()> {

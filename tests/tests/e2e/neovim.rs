@@ -20,7 +20,7 @@ use crate::permissions;
 
 /// For a whole suite. Less than the runner's own limit, after which nothing is told; more than suites take that
 /// succeed.
-const PATIENCE: Duration = Duration::from_secs(480);
+const PATIENCE: Duration = Duration::from_secs(720);
 
 /// A Neovim with the plugin in its runtime path and the server of this build, and nothing of the person's.
 pub(crate) fn neovim(sandbox: &Sandbox, repository: &Repository<'_>) -> Result<Command> {

@@ -85,6 +85,10 @@ impl<'a> Person<'a> {
     fn keep(&mut self, name: &'static str) -> Result<()> {
         self.terminal.press(&["C-l"])?;
         self.terminal.until_gone("\n:")?;
+        self.keep_as_it_is(name)
+    }
+
+    fn keep_as_it_is(&mut self, name: &'static str) -> Result<()> {
         self.pictures.push((name, self.terminal.picture()?));
         Ok(())
     }
@@ -92,7 +96,6 @@ impl<'a> Person<'a> {
     fn asks_the_doctor(&mut self) -> Result<()> {
         self.terminal.enter(":Pactify doctor")?;
         self.terminal.until(&["vim.g.pactify is understood", "pactify-lsp "])?;
-        self.keep("nvim-doctor")?;
         self.terminal.enter(":bwipeout")?;
         self.terminal.until_gone("pactify-lsp ")
     }
@@ -159,13 +162,19 @@ impl<'a> Person<'a> {
     }
 
     fn undoes_both(&mut self) -> Result<()> {
-        for back in ["    for name in arguments:", "return \"hello \" + name"] {
-            self.terminal.enter(":Pactify undo")?;
-            self.terminal.until(&["Pactify undo:"])?;
-            self.terminal.enter("1")?;
-            self.terminal.until(&[back])?;
-            self.terminal.until_gone("Pactify undo:")?;
-        }
+        self.terminal.enter(":Pactify jobs all")?;
+        self.terminal.until(&["Jobs of greet", "· applied"])?;
+        self.terminal.press(&["u"])?;
+        self.terminal.until(&["    for name in arguments:", "Good day", "partly applied", "undone, "])?;
+        self.keep_as_it_is("nvim-undo")?;
+        self.terminal.press(&["q"])?;
+        self.terminal.until_gone("Jobs of greet")?;
+
+        self.terminal.enter(":Pactify undo")?;
+        self.terminal.until(&["Pactify undo:"])?;
+        self.terminal.enter("1")?;
+        self.terminal.until(&["return \"hello \" + name"])?;
+        self.terminal.until_gone("Pactify undo:")?;
         let (program, left) = (self.repository.read("greet.py")?, self.repository.status()?);
         ensure!(program == GREET && left.is_empty(), "{left}{program}");
         self.terminal.enter(":qall")
