@@ -8,7 +8,7 @@
 //! checkout is not reached this way; its rules are the change engine's.
 
 mod error;
-mod watch;
+mod wakeup;
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -19,7 +19,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Sta
 use rustix::io::Errno;
 
 pub use error::{DiskError, Kind};
-pub use watch::Watch;
+pub use wakeup::Wakeup;
 
 /// A directory of ours, held open.
 #[derive(Debug)]

@@ -42,7 +42,7 @@ use crate::config;
 use crate::env::Env;
 use crate::git::Git;
 use crate::journal::Cursor;
-use crate::store::{Store, Watch};
+use crate::store::{Store, Wakeup};
 
 pub use self::base::UnsavedText;
 
@@ -91,8 +91,8 @@ impl Jobs {
     }
 
     /// Wakes when a job came, went, or stands otherwise, whoever moved it.
-    pub fn watch(&self) -> Result<Watch, Failure> {
-        Ok(self.store().watch()?)
+    pub fn wakeup(&self) -> Result<Wakeup, Failure> {
+        Ok(self.store().wakeup()?)
     }
 
     fn store(&self) -> &Store {

@@ -28,7 +28,7 @@ use crate::disk::{Dir, DiskError, FileId};
 use crate::job_dir::{JobDir, JobLock, LockError, names};
 use crate::journal;
 
-pub use crate::disk::Watch;
+pub use crate::disk::Wakeup;
 pub use draft::Draft;
 pub use error::StoreError;
 pub use list::{Listed, Page};
@@ -147,8 +147,8 @@ impl Store {
     }
 
     /// Wakes when a job came, went, or stands otherwise, whoever moved it: each milestone touches its job's directory.
-    pub fn watch(&self) -> Result<Watch, StoreError> {
-        Ok(Watch::on(&self.shared.jobs, MOVES).map_err(|errno| DiskError::io(self.jobs(), "watch", errno))?)
+    pub fn wakeup(&self) -> Result<Wakeup, StoreError> {
+        Ok(Wakeup::on(&self.shared.jobs, MOVES).map_err(|errno| DiskError::io(self.jobs(), "watch", errno))?)
     }
 
     /// Opens one of the directories beside the jobs, making it where it is missing.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use pactify_tests::agent::{self, Profile, Step, brief, write};
@@ -11,7 +12,7 @@ use pactify_tests::editor::{
 use pactify_tests::outside;
 use pactify_tests::running::Ended;
 use pactify_tests::sandbox::Sandbox;
-use pactify_tests::tools::Tool;
+use pactify_tests::tools::{self, Tool};
 use serde_json::{Value, json};
 
 use crate::agents::{self, Agent};
@@ -342,6 +343,43 @@ fn a_person_who_has_kimi_alone_delegates_without_configuring_anything() -> Resul
     assert!(delegated["notices"].to_string().contains("kimi does this job, the first harness that was found: codex"));
     let status = agents::finished(&mut editor, delegated["jobId"].as_str().context("no jobId")?)?;
     assert_eq!((&status["harness"], &status["outcome"]), (&json!("kimi"), &json!("succeeded")), "{status:#}");
+    Ok(())
+}
+
+#[test]
+fn opencode_alone_is_found_and_does_the_jobs() -> Result<()> {
+    let script = json!([Agent::Opencode.write("a.txt", "a\n"), {"message": "Done."}]);
+    let mut stage = agents::Stage::playing(Agent::Opencode, &script)?;
+    does_the_jobs_alone(&mut stage.sandbox, "opencode", &Tool::Opencode.find()?)
+}
+
+#[test]
+fn codex_alone_is_found_and_does_the_jobs() -> Result<()> {
+    let script = json!([{"edit": {"path": "a.txt", "content": "a\n"}}, {"message": "Done."}]);
+    let mut stage = codex::Stage::playing(&script)?;
+    does_the_jobs_alone(&mut stage.sandbox, "codex", &tools::codex()?)
+}
+
+/// Where the person's program lies on the search path, and nothing says where or that it is the one. (Which provider it
+/// speaks to has to be said here: its own are on the internet.)
+fn does_the_jobs_alone(sandbox: &mut Sandbox, name: &str, program: &Path) -> Result<()> {
+    let programs = sandbox.root().join("programs");
+    fs::create_dir(&programs)?;
+    for (name, program) in [(name, program), ("rg", &Tool::Ripgrep.find()?)] {
+        symlink(program, programs.join(name))?;
+    }
+    sandbox.set("PATH", format!("{}:/usr/bin:/bin", programs.display()));
+    sandbox.set("SHELL", "/bin/false");
+    let configuration = sandbox.home().join(".config/pactify/config.toml");
+    let text = fs::read_to_string(&configuration)?;
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("executable")).collect();
+    fs::write(&configuration, lines.join("\n"))?;
+    let repository = sandbox.filled("one")?;
+    let mut editor = Editor::open(sandbox, repository.path())?;
+    let delegated = editor.run("delegate", &json!({"brief": "Write it."}))?;
+    assert_eq!(delegated["harness"], name, "{delegated:#}");
+    let status = agents::finished(&mut editor, delegated["jobId"].as_str().context("no jobId")?)?;
+    assert_eq!((&status["outcome"], &status["changes"]["files"]), (&json!("succeeded"), &json!(1)), "{status:#}");
     Ok(())
 }
 

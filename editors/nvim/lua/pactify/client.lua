@@ -78,9 +78,9 @@ end
 
 --- Starts the server for a buffer in a git repository, or attaches the one that runs.
 function M.attach(buffer)
-  local is_file = vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == ''
+  local is_file = not is_given_up and vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == ''
   local root = is_file and vim.fs.root(buffer, '.git')
-  if root and not is_given_up and #vim.lsp.get_clients({ name = 'pactify', bufnr = buffer }) == 0 then start(root, { bufnr = buffer }) end
+  if root and #vim.lsp.get_clients({ name = 'pactify', bufnr = buffer }) == 0 then start(root, { bufnr = buffer }) end
 end
 
 function M.attach_all() vim.iter(vim.api.nvim_list_bufs()):each(M.attach) end
@@ -182,10 +182,9 @@ end
 --- Ends the servers and starts them again. Jobs don't notice.
 function M.restart()
   restarts, is_given_up = {}, false
-  local function is_gone() return #vim.lsp.get_clients({ name = 'pactify' }) == 0 end
   local function stop(how, done)
     vim.iter(vim.lsp.get_clients({ name = 'pactify' })):each(how)
-    wait(is_gone, end_patience, done)
+    wait(function() return #vim.lsp.get_clients({ name = 'pactify' }) == 0 end, end_patience, done)
   end
   local function start_again()
     M.attach_all()

@@ -72,8 +72,7 @@ local function send(buffer)
   one.send(text, header, function()
     one.to = nil
     local _, now = pcall(vim.api.nvim_buf_get_changedtick, buffer)
-    if now == tick then return pcall(vim.api.nvim_buf_delete, buffer, { force = true }) end
-    ui.say('it was sent as it was then; what was written since is still here')
+    if now == tick then pcall(vim.api.nvim_buf_delete, buffer, { force = true }) end
   end, one)
 end
 

@@ -145,7 +145,9 @@ M.actions = {
   define('export', 'e', is_kept, export, true),
 }
 
-function M.named(name) return vim.iter(M.actions):find(function(action) return action.name == name end) end
+function M.named(name)
+  return vim.iter(M.actions):find(function(action) return action.name == name end)
+end
 
 --- The parameters of a list of this repository's jobs.
 ---@param all boolean? Decided ones, too.

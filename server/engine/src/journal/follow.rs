@@ -11,7 +11,7 @@ use rustix::fs::inotify::WatchFlags;
 
 use super::error::JournalError;
 use super::reader::{Batch, End, Reader};
-use crate::disk::Watch;
+use crate::disk::Wakeup;
 
 /// What a journal goes through. ATTRIB: the number of names changed, which is how a replacement or removal shows.
 const CHANGES: WatchFlags = WatchFlags::MODIFY.union(WatchFlags::ATTRIB).union(WatchFlags::MOVE_SELF);
@@ -25,7 +25,7 @@ const WATCHED: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Follower {
     reader: Reader,
-    watch: Option<Watch>,
+    watch: Option<Wakeup>,
 }
 
 /// What [`Follower::wait`] found.
@@ -40,7 +40,7 @@ pub enum Waited {
 impl Follower {
     /// Follows a journal from the reader's position on.
     pub fn new(reader: Reader) -> Self {
-        let watch = Watch::on(reader.file(), CHANGES).inspect_err(|error| {
+        let watch = Wakeup::on(reader.file(), CHANGES).inspect_err(|error| {
             tracing::debug!(%error, job = %reader.job().id(), "no inotify for a journal: looking every 200 ms");
         });
         Self { reader, watch: watch.ok() }

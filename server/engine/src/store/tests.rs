@@ -52,12 +52,12 @@ fn an_unfinished_job_without_a_host_is_lost_and_its_record_is_left_alone() {
 
 /// A wake-up is there as soon as the call returns that caused it, so nothing is waited for.
 #[test]
-fn a_watch_wakes_for_each_move_of_a_job_whoever_makes_it_and_for_no_chatter() {
+fn a_store_wakes_for_each_move_of_a_job_whoever_makes_it_and_for_no_chatter() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     let home = Home::new();
     let other = store(home.store.home().as_path());
-    let watch = other.watch().unwrap();
+    let watch = other.wakeup().unwrap();
     let wakes = || {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let is_awake = poll(&mut [PollFd::new(&watch, PollFlags::IN)], Some(&at_once)).unwrap() == 1;

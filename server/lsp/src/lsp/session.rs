@@ -496,7 +496,7 @@ impl Session {
 
 /// Has the store looked at when something moved there. Without a watch to be had, the clock does alone.
 async fn watch(engine: Engine, events: SessionHandle) {
-    let watch = match engine.work(Jobs::watch).await.map(|watch| stdio::watch(watch, Interest::READABLE)) {
+    let watch = match engine.work(Jobs::wakeup).await.map(|watch| stdio::watch(watch, Interest::READABLE)) {
         Ok(Ok(watch)) => watch,
         Ok(Err(error)) => return tracing::debug!(%error, "nothing wakes for jobs of others"),
         Err(failure) => return tracing::debug!(%failure, "nothing wakes for jobs of others"),

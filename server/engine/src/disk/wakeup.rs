@@ -9,9 +9,9 @@ use rustix::io::Result;
 /// Becomes readable when there may be news, and stays so until it is [rearmed](Self::rearm). A network file system
 /// does not tell of what other machines write.
 #[derive(Debug)]
-pub struct Watch(OwnedFd);
+pub struct Wakeup(OwnedFd);
 
-impl Watch {
+impl Wakeup {
     /// Watches the open file or directory itself: its path may be given to another one.
     pub(crate) fn on(open: &(impl AsFd + ?Sized), what: WatchFlags) -> Result<Self> {
         let watch = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
@@ -27,13 +27,13 @@ impl Watch {
     }
 }
 
-impl AsFd for Watch {
+impl AsFd for Wakeup {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl AsRawFd for Watch {
+impl AsRawFd for Wakeup {
     fn as_raw_fd(&self) -> std::os::fd::RawFd {
         self.0.as_raw_fd()
     }
