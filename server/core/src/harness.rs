@@ -81,6 +81,11 @@ pub trait Harness: Send + Sync {
         self.modes()
     }
 
+    /// Whether write jobs of this version can ask the person.
+    fn asks(&self, _version: Option<&str>) -> bool {
+        self.about().can_ask
+    }
+
     /// Why it has no jobs in this mode, where it has none ([`Harness::modes`]).
     fn without_mode(&self, _access: Access) -> Failure {
         let name = self.name();

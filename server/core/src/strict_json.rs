@@ -2,7 +2,8 @@
 //!
 //! Which of two members of one name counts, every reader decides for itself: `{"type":"turn.failed",
 //! "type":"turn.completed"}` is a success to one that takes the last. Such a text means nothing here, as one that is
-//! torn. It is noticed while the value is built: lines come by the thousand a second, and none is read twice for it.
+//! torn. It is noticed while the value is built: lines come by the thousand a second, and none that means something is
+//! read twice for it.
 //!
 //! The one exception was measured: codex 0.171 gives each web search two `id`s, its own and its provider's. Inside of
 //! a message an `id` decides nothing but what belongs together, and the last one counts.

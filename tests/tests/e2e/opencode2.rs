@@ -120,7 +120,8 @@ fn the_doctor_knows_what_it_has_and_what_it_has_not() -> Result<()> {
     let listed = editor.run("harnesses", &json!({}))?;
     let listed =
         listed["harnesses"].as_array().and_then(|all| all.iter().find(|one| one["name"] == "opencode")).cloned();
-    assert_eq!(listed.context("not listed")?["access"], json!(["write"]));
+    let listed = listed.context("not listed")?;
+    assert_eq!((&listed["access"], &listed["asks"]), (&json!(["write"]), &json!(false)), "{listed:#}");
     Ok(())
 }
 

@@ -114,6 +114,10 @@ impl Harness for Opencode {
         if second::is_meant(version) { &[Access::Write] } else { self.modes() }
     }
 
+    fn asks(&self, version: Option<&str>) -> bool {
+        !second::is_meant(version)
+    }
+
     fn kept_login(&self, version: Option<&str>) -> Option<KeptLogin> {
         second::is_meant(version).then_some(second::KEPT)
     }

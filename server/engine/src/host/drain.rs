@@ -1,7 +1,7 @@
 //! What may still be said once a first process has ended: how long it is listened for.
 //!
-//! It is the time since the end that counts; but a host that comes late to what waits by then hears all of it. No
-//! clock, no process: whoever listens says when.
+//! It is the time since the end that counts; but a host that comes late to what waits by then, within half a minute,
+//! hears all of it. No clock, no process: whoever listens says when.
 
 use std::time::Duration;
 

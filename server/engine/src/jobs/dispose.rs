@@ -33,7 +33,8 @@ const RECOVERY: Duration = Duration::from_secs(120);
 /// How long a command waits for whoever else writes to a job: right after its end, its host still tidies.
 pub(super) const BUSY: Duration = Duration::from_secs(20);
 
-/// How long a resume waits for its attempt, once its host is there: longer means that it queues.
+/// How long a resume waits for its attempt, once its host is there: longer means that it queues. And how long taking
+/// one back waits for its host to listen.
 const TURN: Duration = Duration::from_secs(5);
 
 impl Jobs {

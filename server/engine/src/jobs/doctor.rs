@@ -215,6 +215,7 @@ impl Jobs {
             view.version = harness::version(&env, harness, settings, &program)?;
             let version = view.version.as_deref();
             view.access = harness.modes_of(version).to_vec();
+            view.asks = harness.asks(version);
             view.logged_in = match host::is_logged_in(&env, harness, settings, version) {
                 None => harness::logged_in(&env, harness, settings, &program)?,
                 seen => seen,

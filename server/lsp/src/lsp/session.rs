@@ -34,7 +34,7 @@ use crate::transport::{Outbox, stdio};
 
 /// Time between two looks for what others did, where nothing wakes: a network file system tells of this machine only.
 const SURVEY: Duration = Duration::from_secs(3);
-/// The least time between two looks, however much happens.
+/// The least time between two looks for what others did, however much they do.
 const PACE: Duration = Duration::from_millis(200);
 /// A command that takes longer than this to start a job keeps nobody from seeing the jobs of others.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);

@@ -78,7 +78,7 @@ impl Row for Cli {
             ("“done”, then a signal", "write", "write a a; say Done.; kill -9 $$"),
             ("“done” where nothing was changed", "write", "say Done."),
             ("exit code 0 without an answer, in a read-only job", "readOnly", "true"),
-            ("exit code 0 without an answer", "write", "write a a"),
+            ("exit code 0 after work, in lines of JSON, without an answer", "write", "write a a"),
             ("exit code 0 after noise, in a read-only job", "readOnly", "echo Welcome; echo '{\"torn\":'"),
             (
                 "exit code 0 after `is_error`",
