@@ -135,8 +135,11 @@ mod tests {
         /// It is serde_json's own reading but for that.
         #[test]
         fn everything_else_is_read_as_it_is(text in r#"[{}\[\]":,ab0-9.eE truefalsn\\-]{0,40}"#) {
-            if let Some(found) = value(&text) {
-                prop_assert_eq!(Some(found), serde_json::from_str(&text).ok());
+            let read: Option<Value> = serde_json::from_str(&text).ok();
+            match value(&text) {
+                Some(found) => prop_assert_eq!(Some(found), read),
+                // It takes two names for one to be there twice.
+                None => prop_assert!(read.is_none() || text.matches(':').count() > 1, "{}", text),
             }
         }
     }

@@ -432,13 +432,14 @@ function tests() {
       assert.ok(isUntitled && fileName.endsWith(".brief.md"), fileName);
       await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
     };
-    person.words = "Half a thought";
+    const half = "Half a thought:\n\tindented";
+    person.words = half;
     person.pick = () => undefined;
     await run("delegate");
     person.words = "";
     person.pick = (items) => items.find(({ label }) => label === "$(edit) Write a Brief…");
     await run("delegate");
-    await typed("Half a thought");
+    await typed(half);
     person.pick = () => undefined;
     await run("delegate");
     assert.match(asked.at(-1), /^\$\(edit\) Write a Brief/, "it is in a brief, and is not offered again");

@@ -1,6 +1,7 @@
 //! How much a job may use: tokens, and turns at once.
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use pactify_tests::agent::{brief, write};
@@ -8,6 +9,7 @@ use pactify_tests::editor::{Editor, JOB, configure_more, limit, scripted_sandbox
 use pactify_tests::lsp::Launch;
 use pactify_tests::outside;
 use pactify_tests::running::Running;
+use pactify_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
 
 /// What codex prints at the end of a turn that used so many tokens.
@@ -159,6 +161,15 @@ fn a_job_that_waits_for_its_turn_says_why() -> Result<()> {
     Ok(())
 }
 
+/// Has a job run until the file is there that this names.
+fn take_the_place(sandbox: &Sandbox, editor: &mut Editor) -> Result<PathBuf> {
+    let go = sandbox.root().join("go");
+    let wait = json!([{"waitFor": [go.display().to_string(), 600.0]}]);
+    let running = editor.delegate(&brief(&wait), &json!({}))?;
+    editor.event(&running, "launched")?;
+    Ok(go)
+}
+
 #[test]
 fn a_resume_that_waits_for_its_turn_is_not_told_as_ended() -> Result<()> {
     let sandbox = scripted_sandbox()?;
@@ -172,10 +183,7 @@ fn a_resume_that_waits_for_its_turn_is_not_told_as_ended() -> Result<()> {
         })
     };
     ends(&mut editor)?;
-    let go = sandbox.root().join("go");
-    let running = json!([{"waitFor": [go.display().to_string(), 600.0]}]);
-    let running = editor.delegate(&brief(&running), &json!({}))?;
-    editor.event(&running, "launched")?;
+    let go = take_the_place(&sandbox, &mut editor)?;
     let message = brief(&json!([write("b.txt", "b\n")]));
     let moved = editor.run("resume", &json!({"jobId": resumed, "message": message}))?;
     assert_eq!(moved["state"], "finished", "it waits: {moved:#}");
@@ -195,10 +203,7 @@ fn a_terminal_tells_the_end_of_the_turn_that_it_asked_for() -> Result<()> {
     let mut editor = Editor::open(&sandbox, repository.path())?;
     let resumed = editor.delegate(&brief(&json!([write("a.txt", "a\n")])), &json!({}))?;
     editor.until(&resumed, "finished")?;
-    let go = sandbox.root().join("go");
-    let running = json!([{"waitFor": [go.display().to_string(), 600.0]}]);
-    let running = editor.delegate(&brief(&running), &json!({}))?;
-    editor.event(&running, "launched")?;
+    let go = take_the_place(&sandbox, &mut editor)?;
     let resume = |file: &str| -> Result<Running> {
         let sub = repository.start_sub(&["resume", &resumed], &brief(&json!([write(file, "b\n")])))?;
         sub.wait_for_error_line("goes on when its turn comes", JOB)?;

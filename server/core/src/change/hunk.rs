@@ -13,8 +13,9 @@ pub const MAX_TEXT_BYTES: u64 = 4 << 20;
 
 /// Both sides together, at most, where no deadline holds.
 ///
-/// Myers' algorithm costs the square of the lines at worst: some ten million comparisons here, which read half a
-/// gigabyte if the lines are long and nearly the same. That is a fraction of [`DEADLINE`].
+/// Myers' algorithm costs the square of the lines at worst. Measured with 2,000 lines a side that begin with the same
+/// 120 bytes, in an optimized build: 26 ms where they repeat a hundred of them, 6 to 12 ms where they are shuffled,
+/// reversed or two. That is a tenth of [`DEADLINE`].
 const SMALL_LINES: usize = 4_000;
 const SMALL_BYTES: usize = 512 << 10;
 

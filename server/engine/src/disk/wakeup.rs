@@ -1,4 +1,7 @@
 //! Being woken when something may have changed, instead of looking over and over: inotify on what is open.
+//!
+//! What changed is not told here, nor whether anything did: whoever is woken looks. How often to look anyway, and what
+//! to do where there is no watch to be had, is theirs to say, too ([`crate::journal`], [`crate::store`]).
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
