@@ -217,4 +217,13 @@ kit.answers = { 'Allow exactly this' }
 kit.press('<C-c><C-c>')
 check('which takes what that one did not', 60, function() return heard('Prove it: changed 1 file') end)
 now('once', #jobs() == 5 and not vim.api.nvim_buf_is_valid(brief))
+
+-- What is written while a brief is being sent was not sent, and stays.
+vim.cmd('Pactify delegate')
+brief = opened('brief')
+say(kit.brief('Look once more', { { say = 'Seen.' } }))
+kit.press('<C-c><C-c>')
+vim.api.nvim_buf_set_lines(brief, -1, -1, false, { 'And mind the gap' })
+check('it is sent as it was', 60, function() return #jobs() == 6 and jobs()[1].state == 'finished' end)
+now('and what came later is there', vim.api.nvim_buf_is_valid(brief) and lines()[#lines()] == 'And mind the gap')
 kit.leave()
